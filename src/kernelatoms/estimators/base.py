@@ -10,7 +10,7 @@ See docs/decisions/043-fitted-state.md.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from sklearn.base import BaseEstimator
 
@@ -19,6 +19,8 @@ from kernelatoms.estimators.devices.use_device import note_use
 
 #: Brings a fitted attribute to where the fitted state is: an array of numpy, or of a device.
 Bring = Callable[[Any], Any]
+
+Class = TypeVar("Class", bound=type)
 
 
 class Estimator(BaseEstimator):
@@ -63,10 +65,21 @@ class Estimator(BaseEstimator):
         super().__setattr__(name, value)
 
     def _set(self, **attributes: Any) -> None:
-        """Set several attributes."""
         for name, value in attributes.items():
             setattr(self, name, value)
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
         return {name: value for name, value in state.items() if name != "_fitted_states"}
+
+
+def unnamed(cls: Class) -> Class:
+    """Have errors of Python name a base class's methods without their class.
+
+    ``KSVD(atoms=3)`` would be an error of ``LinearLearner.__init__()``, which nobody has called.
+    """
+    for member in list(vars(cls).values()):
+        while hasattr(member, "__qualname__") and hasattr(member, "__code__"):
+            member.__qualname__ = member.__name__
+            member = getattr(member, "__wrapped__", None)
+    return cls

@@ -1,5 +1,6 @@
 """Arguments of coding: the problem that rows, dictionary and kernel make, and its options."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from kernelatoms.estimators.validation import (
     check_dictionary,
     check_real,
     clip_count,
+    is_default,
     validate_new,
 )
 from kernelatoms.features.expansion import Expansion
@@ -28,6 +30,35 @@ from kernelatoms.similarity.missing import rows_with_missing
 from kernelatoms.similarity.user_kernels import PrecomputedKernel
 
 Array = NDArray[Any]
+
+#: Methods of ``sparse_encode`` that minimise half of |x - D w|^2 plus alpha |w|_1.
+L1_METHODS = ("lasso", "ksc", "fksc")
+#: What ``method`` may be, of those that are more than a comparison.
+METHODS = ("omp", "lasso", "ridge", "threshold")
+#: Which methods of ``sparse_encode`` take which of its arguments; all others belong to any method.
+TAKEN_BY = {
+    "n_nonzero_coefs": ("omp",),
+    "max_residual": ("omp",),
+    "absolute": ("omp",),
+    "selection": ("omp",),
+    "candidates": METHODS,
+    "alpha": (*L1_METHODS, "threshold"),
+    "mu": ("ridge",),
+    "positive": ("omp", "lasso", "threshold"),
+    "gap_tol": L1_METHODS,
+    "change_tol": ("ksc", "fksc"),
+    "start": L1_METHODS,
+    "energy": ("omp", *L1_METHODS),
+    "return_gap": L1_METHODS,
+}
+
+
+def refuse_of_other_methods(method: str, takes: Any, given: Mapping[str, Any]) -> None:
+    """Refuse what another method takes, unless it is at its default in ``takes``."""
+    for name, value in given.items():
+        if method not in TAKEN_BY[name] and not is_default(takes, name, value):
+            takers = " or ".join(repr(taker) for taker in TAKEN_BY[name])
+            raise ValueError(f"{name} belongs to method={takers}, not to {method!r}.")
 
 
 def make_problem(

@@ -19,8 +19,12 @@ from kernelatoms.coding.problem import LinearProblem
 from kernelatoms.coding.pursuits import OMP
 from kernelatoms.estimators.coding.noise import check_rows, planes_of, sigma_of
 from kernelatoms.estimators.devices.border import on_cpu
-from kernelatoms.estimators.unused_arguments import refuse_unused
-from kernelatoms.estimators.validation import check_count, check_dictionary, check_real
+from kernelatoms.estimators.validation import (
+    check_count,
+    check_dictionary,
+    check_real,
+    refuse_unused,
+)
 from kernelatoms.features.patches import PatchSum, cosines, patches_of
 from kernelatoms.learning.ksvd import KSVDUpdate
 from kernelatoms.learning.loop import learn

@@ -14,10 +14,9 @@ from kernelatoms.coding.codes import Codes
 from kernelatoms.coding.problem import CodingProblem, LinearProblem, split_missing
 from kernelatoms.coding.pursuits import Pursuit, code_over_nearest
 from kernelatoms.engine import machine
-from kernelatoms.estimators.base import Bring, Estimator
+from kernelatoms.estimators.base import Bring, Estimator, unnamed
 from kernelatoms.estimators.devices.border import at_once, by_rows
-from kernelatoms.estimators.naming import unnamed
-from kernelatoms.estimators.validation import FLOATS, check_any, validate_new, wants_frame
+from kernelatoms.estimators.validation import check_codes, validate_new, wants_frame
 from kernelatoms.features.expansion import Expansion
 from kernelatoms.features.linear_algebra import check_squares
 from kernelatoms.features.memory import check_dense_fits
@@ -130,10 +129,7 @@ class DictionaryCoder(
         raise NotImplementedError
 
     def _encode(self, X: Array, n_neighbors: int | None = None) -> Codes:
-        """Return the codes of validated rows as the pursuits give them, errors included.
-
-        Over all atoms, or over the few that are nearest to each row.
-        """
+        """Return the codes of validated rows over all atoms, or the nearest few of each row."""
         return code_over_nearest(self._pursuit(), self._problem(X), n_neighbors).astype(X.dtype)
 
     def _energies(self, X: Array) -> Array:
@@ -155,31 +151,21 @@ class DictionaryCoder(
         return self._encode(X).to_csr()
 
     def _gram(self) -> Array:
-        """Return the inner products of the atoms, in the space where they live."""
+        """Return the inner products of the atoms."""
         return self._problem(np.zeros((1, self.n_features_in_))).gram
 
     def _expansion(self) -> Expansion:
-        """Return the atoms as vectors of a feature space, phi(anchors) @ coef.
-
-        Where atoms are phi of rows, ``coef`` is None.
-        """
+        """Return the atoms as vectors of a feature space."""
         expansion: Expansion = self._fitted().expansion
         return expansion
 
     def _validated(self, X: Any) -> Array:
-        """Return rows to code, of a fitted coder."""
         check_is_fitted(self)
         return validate_new(self, X)
 
     def _check_codes(self, codes: Any) -> Any:
         check_is_fitted(self)
-        codes = check_any(codes, accept_sparse="csr", dtype=FLOATS, input_name="codes")
-        if codes.shape[1] != self.n_atoms_:
-            raise ValueError(
-                f"codes must have one column for each of the {self.n_atoms_} atoms, got "
-                f"{codes.shape[1]}."
-            )
-        return codes
+        return check_codes(codes, self.n_atoms_)
 
     @property
     def _n_features_out(self) -> int:

@@ -15,15 +15,16 @@ from kernelatoms.coding.ridge import ridge
 from kernelatoms.coding.threshold import threshold
 from kernelatoms.engine import is_device_array
 from kernelatoms.estimators.coding.arguments import (
+    METHODS,
     check_alpha,
     check_candidates,
     check_max_residual,
     check_start,
     choose_n_nonzero,
     make_problem,
+    refuse_of_other_methods,
 )
 from kernelatoms.estimators.devices.border import as_labels, at_once, by_rows
-from kernelatoms.estimators.unused_arguments import METHODS, refuse_of_other_methods, refuse_unused
 from kernelatoms.estimators.validation import (
     FLOATS,
     check_any,
@@ -33,6 +34,7 @@ from kernelatoms.estimators.validation import (
     check_observed,
     check_real,
     dense_rows,
+    refuse_unused,
 )
 from kernelatoms.features.memory import check_dense_fits, check_fits
 from kernelatoms.similarity.base import check_flag

@@ -10,14 +10,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernelatoms.engine import is_array
 from kernelatoms.estimators.base import Bring, Estimator
+from kernelatoms.estimators.coding.arguments import METHODS, TAKEN_BY, refuse_of_other_methods
 from kernelatoms.estimators.coding.encode import sparse_encode
 from kernelatoms.estimators.devices.border import by_rows, learn
 from kernelatoms.estimators.state_checks import check_features, require_count
-from kernelatoms.estimators.unused_arguments import METHODS, TAKEN_BY, refuse_of_other_methods
 from kernelatoms.estimators.validation import (
     FLOATS,
-    check_any,
     check_choice,
+    check_codes,
     check_count,
     check_dictionary,
     dense_rows,
@@ -171,15 +171,10 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     def _transform(self, X: Any) -> scipy.sparse.csr_array | Array:
         self._check_choices()
         X = validate_new(self, X)
-        options = {
-            name: getattr(self, name)
-            for name in (
-                "method", "n_nonzero_coefs", "max_residual", "absolute", "selection", "alpha",
-                "mu", "positive", "kernel", "gamma", "degree", "coef0", "kernel_params",
-            )
-        }  # fmt: skip
-        sparse = self.sparse_output and not wants_frame(self)
-        return sparse_encode(X, self._fitted(X), sparse_output=sparse, **options)
+        options = self.get_params(deep=False)
+        options["dictionary"] = self._fitted(X)
+        options["sparse_output"] = self.sparse_output and not wants_frame(self)
+        return sparse_encode(X, **options)
 
     def _make_fitted(self, bring: Bring) -> Array:
         return bring(dense_rows(self.dictionary))
@@ -205,12 +200,7 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
                 "inverse_transform needs kernel='linear'; under another kernel codes stand for "
                 "vectors of its feature space: see preimage."
             )
-        codes = check_any(codes, accept_sparse="csr", dtype=FLOATS, input_name="codes")
-        if codes.shape[1] != self.n_atoms_:
-            raise ValueError(
-                f"codes must have one column for each of the {self.n_atoms_} atoms, got "
-                f"{codes.shape[1]}."
-            )
+        codes = check_codes(codes, self.n_atoms_)
         given = self._fitted(codes)
         atoms = (given if is_array(given) else np.asarray(given)).astype(codes.dtype, copy=False)
         return np.asarray(codes @ atoms, like=atoms)

@@ -1,17 +1,18 @@
-"""What dictionary learners share, as plain functions of a learner, and what a learner must have."""
+"""What dictionary learners share: ``fit``, plain functions of a learner, and callbacks."""
 
 import zlib
 from collections.abc import Callable
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.callback import with_callbacks
 
-from kernelatoms.coding.codes import Codes
 from kernelatoms.coding.problem import CodingProblem
 from kernelatoms.coding.pursuits import OMP, Pursuit
 from kernelatoms.engine import to_numpy
-from kernelatoms.estimators.learners.watching import PassReporter
+from kernelatoms.estimators.base import unnamed
+from kernelatoms.estimators.devices.border import learn
 from kernelatoms.estimators.state_checks import (
     check_features,
     check_learner_parameters,
@@ -20,34 +21,58 @@ from kernelatoms.estimators.state_checks import (
 )
 from kernelatoms.estimators.validation import check_choice, check_count, check_real, clip_count
 from kernelatoms.features.memory import check_fits
-from kernelatoms.learning.loop import Run, passes
+from kernelatoms.learning.loop import Run, passes, run
 from kernelatoms.learning.state import LearnerState, atoms_from_rows, atoms_from_sums
 from kernelatoms.similarity.base import check_flag
 
 Array = NDArray[Any]
 
 
-@runtime_checkable
-class DictionaryLearner(Protocol):
-    """An estimator that learns a dictionary: what a classifier with one per class needs of it."""
+@unnamed
+class DictionaryLearner:
+    """What learns one dictionary, on its own or as that of one class of a classifier."""
 
     n_atoms: Any
+    warm_start: bool
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn a dictionary for the rows of X.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Signals; k(train, train) with ``kernel="precomputed"``. Those with missing values (NaN)
+            are left out, with a warning, or refused where codes are learned with an l1 penalty
+            (``MOD(alpha=...)``, ``KSCDL``). Tensors are learned from where they are (float16 and
+            bfloat16 in float32); attributes are then tensors there.
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        learn(self._fit, self, X, from_nothing=not self.warm_start)
+        return self
+
+    def _fit(self, X: Any) -> None:
+        run(self._learning(X))
 
     def _learning(self, X: Any) -> Run:
         """Return a run that learns from the rows X and sets the fitted attributes at its end."""
-
-    def _encode(self, X: Array, n_neighbors: int | None = None) -> Codes:
-        """Return the codes of validated rows."""
+        raise NotImplementedError
 
     @staticmethod
     def _joint_problem(learners: Any, X: Array) -> CodingProblem:
         """Return the problem of coding rows over the atoms of several learners together."""
+        raise NotImplementedError
 
     def _joint_pursuit(self, n_atoms: int, n_nonzero: int | None) -> Pursuit:
         """Return how rows are coded over the atoms of several learners together.
 
         ``n_nonzero`` is the number of nonzeros per row asked for; only greedy pursuits use it.
         """
+        raise NotImplementedError
 
 
 def check_parameters(learner: Any) -> None:
@@ -193,11 +218,7 @@ def pass_attributes(state: LearnerState) -> dict[str, Any]:
 
 
 def fingerprint(X: Array) -> tuple[Any, ...]:
-    """Return shape, type and a CRC of training rows, by which the next ``fit`` knows them again.
-
-    Only computed with ``warm_start=True``, which goes on exactly where the last fit of the same
-    rows stopped.
-    """
+    """Return shape, type and a CRC of training rows, by which a warm start knows them again."""
     array = np.ascontiguousarray(to_numpy(X))
     return array.shape, array.dtype.str, zlib.crc32(array.reshape(-1).view(np.uint8).data)
 
@@ -211,3 +232,40 @@ def last_state(learner: Any) -> LearnerState:
         state.n_batches = len(state.objective)  # a pass has seen as much as a batch, and more
     state.dictionary = state.best
     return state
+
+
+class PassReporter:
+    """Inform scikit-learn's callbacks (progress bars, early stopping) about every pass.
+
+    ``attributes(state)`` are those of an estimator that would stop there; a state knows the
+    objective of its passes.
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        X: Array,
+        max_iter: int,
+        attributes: Callable[[Any], dict[str, Any]],
+    ) -> None:
+        self._estimator, self._X, self._attributes = estimator, X, attributes
+        self._context = estimator._init_callback_context(max_subtasks=max_iter)
+        self._context.call_on_fit_task_begin(estimator=estimator, X=X)
+
+    def begin_pass(self) -> None:
+        """Tell that a pass starts."""
+        self._pass = self._context.subcontext(task_name="pass")
+        self._pass.call_on_fit_task_begin(estimator=self._estimator, X=self._X)
+
+    def end_pass(self, state: Any) -> bool:
+        """Report what a pass reached; return whether a callback asks to stop."""
+        return self._pass.call_on_fit_task_end(
+            estimator=self._estimator,
+            X=self._X,
+            metadata={"objective": state.objective[-1]},
+            reconstruction_attributes=lambda: self._attributes(state),
+        )
+
+    def end(self) -> None:
+        """Tell that learning has ended."""
+        self._context.call_on_fit_task_end(estimator=self._estimator, X=self._X)

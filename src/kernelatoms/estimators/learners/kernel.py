@@ -1,21 +1,21 @@
 """Dictionary learners in feature space: ``KernelMOD`` and ``KernelKSVD``."""
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.callback import with_callbacks
 from sklearn.utils import check_random_state
 
 from kernelatoms.coding.problem import CodingProblem, LinearProblem
 from kernelatoms.coding.pursuits import Pursuit
 from kernelatoms.engine import machine
-from kernelatoms.estimators.base import Bring
+from kernelatoms.estimators.base import Bring, unnamed
 from kernelatoms.estimators.coding.dictionary_coder import DictionaryCoder
-from kernelatoms.estimators.devices.border import as_labels, learn
+from kernelatoms.estimators.devices.border import as_labels
 from kernelatoms.estimators.devices.conversion import to_machine
 from kernelatoms.estimators.learners.base import (
+    DictionaryLearner,
     check_fitted_learner,
     check_ksvd,
     check_parameters,
@@ -34,13 +34,13 @@ from kernelatoms.estimators.learners.kernel_atoms import (
 )
 from kernelatoms.estimators.maps.kernel_choice import KernelChoice, without_contrast_check
 from kernelatoms.estimators.maps.linearizer import KernelLinearizer
-from kernelatoms.estimators.naming import unnamed
 from kernelatoms.estimators.state_checks import require_count
 from kernelatoms.estimators.validation import (
     check_any,
     check_choice,
     check_dictionary,
     check_real,
+    check_row_numbers,
     validate_training,
 )
 from kernelatoms.features.coordinates import (
@@ -53,7 +53,7 @@ from kernelatoms.features.linear_algebra import OVERFLOW
 from kernelatoms.features.linearize import check_training_kernel
 from kernelatoms.features.ridge_preimage import regress_rows
 from kernelatoms.learning.ksvd import KSVDUpdate
-from kernelatoms.learning.loop import Run, Update, run
+from kernelatoms.learning.loop import Run, Update
 from kernelatoms.learning.mod import LeastSquares
 from kernelatoms.learning.state import LearnerState, unit_rows
 from kernelatoms.similarity import Kernel
@@ -63,11 +63,8 @@ Array = NDArray[Any]
 
 
 @unnamed
-class KernelLearner(KernelChoice, DictionaryCoder):
-    """Learn atoms in feature space for greedy codes, from coordinates of all rows.
-
-    A subclass defines how the dictionary is improved, ``_update``.
-    """
+class KernelLearner(KernelChoice, DictionaryLearner, DictionaryCoder):
+    """Learn atoms in feature space, for greedy codes; a subclass says how (``_update``)."""
 
     anchors_: Array
     dual_coef_: Array
@@ -110,28 +107,6 @@ class KernelLearner(KernelChoice, DictionaryCoder):
         self.warm_start = warm_start
         self.sparse_output = sparse_output
         self.random_state = random_state
-
-    @with_callbacks
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn a dictionary for phi of the rows of X.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features)
-            Signals; those with missing values (NaN) are left out, with a warning. k(train,
-            train) with ``kernel="precomputed"``. Tensors are learned from where they are (float16
-            and bfloat16 in float32); attributes are then tensors there.
-        y : ignored
-
-        Returns
-        -------
-        self
-        """
-        learn(self._fit, self, X, from_nothing=not self.warm_start)
-        return self
-
-    def _fit(self, X: Any) -> None:
-        run(self._learning(X))
 
     def _learning(self, X: Any) -> Run:
         self._check_parameters()
@@ -205,7 +180,7 @@ class KernelLearner(KernelChoice, DictionaryCoder):
         if last is not None:
             rows, coef = last[0], last[1].T
         elif self._precomputed:
-            rows, coef = self._row_numbers("dict_init", self.dict_init, len(X))[:, 0], None
+            rows, coef = check_row_numbers("dict_init", as_labels(self.dict_init), len(X)), None
         else:
             rows = check_dictionary("dict_init", self.dict_init, X.shape[1], X.dtype)
             rows, coef = to_machine(rows, X), None
@@ -244,7 +219,7 @@ class KernelLearner(KernelChoice, DictionaryCoder):
         n_atoms, n_features = check_fitted_learner(self)
         if self.dict_init is not None:
             if self._precomputed:
-                self._row_numbers("dict_init", self.dict_init, n_features)
+                check_row_numbers("dict_init", as_labels(self.dict_init), n_features)
             else:
                 check_dictionary("dict_init", self.dict_init, n_features, np.float64)
         require_count(self, "n_nonzero_coefs_", high=n_atoms)
@@ -304,20 +279,11 @@ class KernelLearner(KernelChoice, DictionaryCoder):
             lambda vectors: linearizer.dual_coef_ @ vectors.T,
         )
 
-    def _row_numbers(self, name: str, given: Any, n_rows: int) -> Array:
-        """Return numbers of training rows as a column."""
-        rows = np.asarray(as_labels(given))
-        if rows.ndim != 1 or rows.dtype.kind not in "iu" or not len(rows):
-            raise ValueError(f"With kernel='precomputed', {name} must be a list of row numbers.")
-        if rows.min() < 0 or rows.max() >= n_rows:
-            raise ValueError(f"{name} holds row numbers outside 0..{n_rows - 1}.")
-        return rows[:, None]
-
     def _check_base(self, X: Array) -> Array | None:
         if self.base is None:
             return None
         if self._precomputed:
-            return self._row_numbers("base", self.base, len(X))
+            return check_row_numbers("base", as_labels(self.base), len(X))[:, None]
         base = to_machine(check_any(self.base, dtype=X.dtype, order="C", input_name="base"), X)
         if base.shape[1] != X.shape[1]:
             raise ValueError(

@@ -4,7 +4,6 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.callback import with_callbacks
 from sklearn.utils import check_random_state
 
 from kernelatoms.coding.problem import CodingProblem, LinearProblem
@@ -14,6 +13,7 @@ from kernelatoms.estimators.base import Bring
 from kernelatoms.estimators.coding.dictionary_coder import DictionaryCoder
 from kernelatoms.estimators.devices.border import learn
 from kernelatoms.estimators.learners.base import (
+    DictionaryLearner,
     check_fitted_learner,
     check_parameters,
     check_size,
@@ -37,10 +37,11 @@ from kernelatoms.estimators.validation import (
     check_complete,
     check_dictionary,
     check_real,
+    check_row_numbers,
     validate_training,
 )
 from kernelatoms.features.expansion import Expansion
-from kernelatoms.learning.loop import Run, learn_batch, run
+from kernelatoms.learning.loop import Run, learn_batch
 from kernelatoms.learning.procrustes import Procrustes, orthonormal_start, polar_factor
 from kernelatoms.learning.state import LearnerState
 from kernelatoms.similarity.inner import LinearKernel
@@ -48,7 +49,7 @@ from kernelatoms.similarity.inner import LinearKernel
 Array = NDArray[Any]
 
 
-class KSAD(LowRankMap, DictionaryCoder):
+class KSAD(LowRankMap, DictionaryLearner, DictionaryCoder):
     """Learn an orthonormal dictionary under a kernel: soft-threshold codes, Procrustes update.
 
     The unsupervised part of K-SAD (Chhabra, Wallace and Hopgood, *Improved image discrimination
@@ -189,27 +190,6 @@ class KSAD(LowRankMap, DictionaryCoder):
         self.forget = forget
         self.random_state = random_state
 
-    @with_callbacks
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn a dictionary for phi of the rows of X.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features)
-            Signals; those with missing values (NaN) are left out, with a warning. k(train, train)
-            with ``kernel="precomputed"``.
-        y : ignored
-
-        Returns
-        -------
-        self
-        """
-        learn(self._fit, self, X, from_nothing=not self.warm_start)
-        return self
-
-    def _fit(self, X: Any) -> None:
-        run(self._learning(X))
-
     def _learning(self, X: Any) -> Run:
         self._check_parameters()
         X = validate_training(self, X)
@@ -276,12 +256,7 @@ class KSAD(LowRankMap, DictionaryCoder):
     def _mapped_start(self, X: Array, linearizer: KernelLinearizer) -> Array:
         """Return the virtual samples of the rows to start from, one for each atom."""
         if self._precomputed:
-            rows = np.asarray(self.dict_init)
-            if rows.ndim != 1 or rows.dtype.kind not in "iu" or not len(rows):
-                raise ValueError("With kernel='precomputed', dict_init must be row numbers.")
-            if rows.min() < 0 or rows.max() >= len(X):
-                raise ValueError(f"dict_init holds row numbers outside 0..{len(X) - 1}.")
-            given = X[rows]
+            given = X[check_row_numbers("dict_init", self.dict_init, len(X))]
         else:
             given = check_dictionary("dict_init", self.dict_init, X.shape[1], X.dtype)
         if len(given) != linearizer.n_components_:

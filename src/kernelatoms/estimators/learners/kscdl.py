@@ -7,7 +7,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.callback import with_callbacks
 from sklearn.utils import check_random_state
 
 from kernelatoms.coding.atom_products import KernelAtoms
@@ -15,9 +14,11 @@ from kernelatoms.coding.codes import Codes
 from kernelatoms.coding.problem import CodingProblem, KernelProblem
 from kernelatoms.coding.pursuits import KSC, OMP, Lasso, Pursuit, code_over_nearest
 from kernelatoms.estimators.base import Bring
+from kernelatoms.estimators.coding.arguments import L1_METHODS, refuse_of_other_methods
 from kernelatoms.estimators.coding.dictionary_coder import DictionaryCoder
 from kernelatoms.estimators.devices.border import by_rows, learn
 from kernelatoms.estimators.learners.base import (
+    DictionaryLearner,
     check_fitted_learner,
     check_parameters,
     check_size,
@@ -36,11 +37,6 @@ from kernelatoms.estimators.state_checks import (
     require_floats,
     require_number,
 )
-from kernelatoms.estimators.unused_arguments import (
-    L1_METHODS,
-    refuse_of_other_methods,
-    refuse_unused,
-)
 from kernelatoms.estimators.validation import (
     check_choice,
     check_complete,
@@ -48,12 +44,13 @@ from kernelatoms.estimators.validation import (
     check_dictionary,
     check_real,
     clip_count,
+    refuse_unused,
     validate_training,
 )
 from kernelatoms.features.expansion import Expansion
 from kernelatoms.features.preimage import decode_rows
 from kernelatoms.learning.gradients import GradientStep, PlainStep, project_to_ball
-from kernelatoms.learning.loop import Run, learn_batch, run
+from kernelatoms.learning.loop import Run, learn_batch
 from kernelatoms.learning.state import LearnerState
 from kernelatoms.similarity import Kernel, make_kernel
 from kernelatoms.similarity.base import check_flag
@@ -70,7 +67,7 @@ _FORGETTING = 4
 _ROWS_LOOKED_AT = 500
 
 
-class KSCDL(KernelChoice, DictionaryCoder):
+class KSCDL(KernelChoice, DictionaryLearner, DictionaryCoder):
     """Learn a dictionary of rows for l1 coding in the feature space of a kernel.
 
     Minimises half of the squared distance of phi(x) from the sum of the w_j phi(d_j), plus
@@ -222,26 +219,6 @@ class KSCDL(KernelChoice, DictionaryCoder):
         self.warm_start = warm_start
         self.sparse_output = sparse_output
         self.random_state = random_state
-
-    @with_callbacks
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn a dictionary for the rows of X.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features)
-            Signals, without missing values (NaN).
-        y : ignored
-
-        Returns
-        -------
-        self
-        """
-        learn(self._fit, self, X, from_nothing=not self.warm_start)
-        return self
-
-    def _fit(self, X: Any) -> None:
-        run(self._learning(X))
 
     def _learning(self, X: Any) -> Run:
         self._check_parameters()

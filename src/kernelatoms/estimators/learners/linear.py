@@ -5,16 +5,17 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.callback import with_callbacks
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from kernelatoms.coding.problem import CodingProblem, LinearProblem
 from kernelatoms.coding.pursuits import Lasso, Pursuit
+from kernelatoms.estimators.base import unnamed
 from kernelatoms.estimators.coding.dictionary_coder import DictionaryCoder
 from kernelatoms.estimators.devices.border import learn
 from kernelatoms.estimators.devices.conversion import to_machine
 from kernelatoms.estimators.learners.base import (
+    DictionaryLearner,
     check_fitted_learner,
     check_ksvd,
     check_parameters,
@@ -30,7 +31,6 @@ from kernelatoms.estimators.learners.base import (
     pass_attributes,
     refuse_share,
 )
-from kernelatoms.estimators.naming import unnamed
 from kernelatoms.estimators.state_checks import (
     check_learner_state,
     check_moments,
@@ -49,7 +49,7 @@ from kernelatoms.estimators.validation import (
 )
 from kernelatoms.learning.gradients import project_to_ball
 from kernelatoms.learning.ksvd import KSVDUpdate
-from kernelatoms.learning.loop import Run, learn_batch, run
+from kernelatoms.learning.loop import Run, learn_batch
 from kernelatoms.learning.mod import BlockDescent, LeastSquares
 from kernelatoms.learning.state import LearnerState, atoms_from_rows, unit_rows
 from kernelatoms.similarity.base import check_flag
@@ -65,11 +65,8 @@ _FORGETTING = 3
 
 
 @unnamed
-class LinearLearner(DictionaryCoder):
-    """Learn atoms that are rows like the signals, for greedy or l1 codes.
-
-    A subclass defines how the dictionary is improved, ``_update``.
-    """
+class LinearLearner(DictionaryLearner, DictionaryCoder):
+    """Learn atoms that are rows, for greedy or l1 codes; a subclass says how (``_update``)."""
 
     n_nonzero_coefs_: int
     _on_devices = True
@@ -96,28 +93,6 @@ class LinearLearner(DictionaryCoder):
         self.warm_start = warm_start
         self.sparse_output = sparse_output
         self.random_state = random_state
-
-    @with_callbacks
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn a dictionary for the rows of X.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features)
-            Signals; those with missing values (NaN) are left out, with a warning, or refused with
-            ``alpha`` (``MOD``). Tensors are learned from where they are (float16 and bfloat16 in
-            float32); attributes are then tensors there.
-        y : ignored
-
-        Returns
-        -------
-        self
-        """
-        learn(self._fit, self, X, from_nothing=not self.warm_start)
-        return self
-
-    def _fit(self, X: Any) -> None:
-        run(self._learning(X))
 
     def _learning(self, X: Any) -> Run:
         self._check_parameters()

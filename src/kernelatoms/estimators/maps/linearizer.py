@@ -15,7 +15,6 @@ from kernelatoms.estimators.devices.border import at_once, by_rows, learn
 from kernelatoms.estimators.devices.conversion import enter, to_machine
 from kernelatoms.estimators.maps.kernel_choice import KernelChoice, kernel_on
 from kernelatoms.estimators.state_checks import check_features, require_count, require_floats
-from kernelatoms.estimators.unused_arguments import refuse_unused
 from kernelatoms.estimators.validation import (
     FLOATS,
     check_any,
@@ -23,7 +22,9 @@ from kernelatoms.estimators.validation import (
     check_complete,
     check_count,
     check_real,
+    check_row_numbers,
     clip_count,
+    refuse_unused,
     validate_new,
     validate_training,
 )
@@ -457,13 +458,7 @@ class KernelLinearizer(KernelChoice, ClassNamePrefixFeaturesOutMixin, Transforme
     def _given_landmarks(self, X: Array) -> Array:
         if self._precomputed:
             rows = np.asarray(enter(self.sampling, "_"), like=X)
-            if rows.ndim != 1 or rows.dtype.kind not in "iu" or not len(rows):
-                raise ValueError(
-                    "With kernel='precomputed', sampling must be a name or a list of row numbers."
-                )
-            if rows.min() < 0 or rows.max() >= len(X):
-                raise ValueError(f"sampling holds row numbers outside 0..{len(X) - 1}.")
-            return rows[:, None]
+            return check_row_numbers("sampling", rows, len(X), "a name or ")[:, None]
         if np.ndim(self.sampling) != 2:
             names = ", ".join(repr(name) for name in SAMPLERS)
             raise ValueError(

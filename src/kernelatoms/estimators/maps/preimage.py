@@ -7,8 +7,13 @@ from numpy.typing import NDArray
 from sklearn.utils import check_array
 
 from kernelatoms.estimators.devices.border import on_cpu
-from kernelatoms.estimators.unused_arguments import refuse_unused
-from kernelatoms.estimators.validation import FLOATS, check_choice, check_count, check_real
+from kernelatoms.estimators.validation import (
+    FLOATS,
+    check_choice,
+    check_count,
+    check_real,
+    refuse_unused,
+)
 from kernelatoms.features.preimage import preimage_rows
 from kernelatoms.similarity import make_kernel
 from kernelatoms.similarity.factory import check_kernel, is_precomputed
