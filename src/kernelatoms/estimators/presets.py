@@ -221,8 +221,8 @@ def make_preset(
     n_rows : int, optional
         How many rows there are to learn from: some sizes depend on it. By default few.
     scale : {"standard", "unit", "range", "none"}, optional
-        Every column to mean 0 and variance 1; every row to norm 1; every column to [0, 1] and,
-        with a column of ones beside them, every row to norm 1; nothing. By default the preset's.
+        Columns to mean 0 and variance 1; rows to norm 1; columns to [0, 1] and, with a column of
+        ones beside them, rows to norm 1; nothing. By default the preset's.
     random_state : int, RandomState or None
         Seeds every step that draws.
 

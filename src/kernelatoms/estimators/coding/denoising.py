@@ -2,9 +2,8 @@
 
 K-SVD denoising (Elad and Aharon, *Image denoising via sparse and redundant representations over
 learned dictionaries*, 2006). Patches of signals are sums of few atoms, noise is not: every patch,
-its mean set aside, is coded over a dictionary until what is left is as large as the noise, and no
-further; where patches overlap, they are averaged. The dictionary is learned on the noisy patches
-themselves, so that no clean image is needed.
+its mean set aside, is coded over a dictionary until what is left is as large as the noise; where
+patches overlap, they are averaged. The dictionary is learned on the noisy patches themselves.
 """
 
 from typing import Any
@@ -60,29 +59,25 @@ def denoise_image(
     """Return an image with Gaussian noise taken off, by K-SVD.
 
     Every patch, its mean set aside, is coded by OMP until the error is 1.15 sigma sqrt(n_pixels);
-    the image is the average of all coded patches. Patches are coded block by block: a photograph
-    of four megapixels takes a few hundred MiB.
+    the image is the average of all coded patches. Four megapixels take a few hundred MiB.
 
     Parameters
     ----------
     image : array of shape (height, width) or (height, width, n_channels)
-        A noisy image, grey or in colours, of whole numbers or floats, without NaN. An alpha channel
-        is no colour; leave it out.
+        A noisy image, grey or in colours (leave an alpha channel out), without NaN.
     sigma : float, optional
         The standard deviation of the noise, in the image's units; by default that of
         ``estimate_sigma``. 0 returns the image as it is.
     dictionary : array of shape (n_atoms, patch_size ** 2), or a fitted learner, optional
-        Atoms to code over, as ``KSVD(...).fit(patches).components_``; their means are set aside as
-        those of patches are. By default they are learned on the patches of the image that
+        Atoms to code over; their means are set aside. By default they are learned on patches that
         are larger than noise (40,000 of them at most), from cosines; where there are fewer than
-        five of them an atom, these stay.
+        five such patches per atom, the cosines stay.
     patch_size : int, default=8
         The side of a patch, in pixels.
     n_atoms : int, optional
-        How many atoms are learned, at least one for every pixel of a patch; by default four.
-        Not with a ``dictionary``.
+        Atoms to learn, at least one per pixel of a patch; by default four. Not with ``dictionary``.
     max_iter : int, default=10
-        Passes of coding and updating; 0 keeps the cosines. Not with a ``dictionary``.
+        Passes of coding and updating; 0 keeps the cosines. Not with ``dictionary``.
     blend : float, default=0.5
         Weight of the noisy pixel, beside 1 for every patch that covers it.
     random_state : int, RandomState or None
@@ -91,8 +86,8 @@ def denoise_image(
     Returns
     -------
     array of the image's shape and type
-        Whole numbers are rounded, and stay within the range of their type. Colours are denoised as
-        brightness and differences of channels, each with a dictionary of its own.
+        Whole numbers are rounded, within the range of their type. Colours are denoised as
+        brightness and differences of channels, each with its own dictionary.
 
     Examples
     --------
@@ -146,20 +141,17 @@ def denoise_rows(
         Noisy signals, one per row, complete.
     sigma : float, optional
         The standard deviation of the noise, in the signals' units; by default that of
-        ``estimate_sigma(X, rows=True)``, which takes neighbouring columns for neighbouring times or
-        frequencies. 0 returns the rows as they are.
+        ``estimate_sigma(X, rows=True)``, for neighbouring columns. 0 returns the rows as they are.
     dictionary : array of shape (n_atoms, window), or a fitted learner, optional
-        Atoms to code over; their means are set aside. By default they are learned on the windows
-        of the rows that are larger than noise (40,000 of them at most), from cosines; where there
-        are fewer than five of them an atom, these stay.
+        Atoms to code over; by default learned on windows, as in ``denoise_image``.
     window : int, optional
-        How many neighbouring columns are coded together; by default as many as the dictionary's
-        atoms have, else 64, or all if there are fewer. All columns: row by row.
+        How many neighbouring columns are coded together; by default those of the dictionary, else
+        64, at most all.
     n_atoms : int, optional
-        How many atoms are learned, at least one for every column of a window; by default two.
-        Not with a ``dictionary``.
+        Atoms to learn, at least one per column of a window; by default two. Not with
+        ``dictionary``.
     max_iter : int, default=10
-        Passes of coding and updating; 0 keeps the cosines. Not with a ``dictionary``.
+        Passes of coding and updating; 0 keeps the cosines. Not with ``dictionary``.
     blend : float, default=0.0
         Weight of the noisy value, beside 1 for every window that covers it.
     random_state : int, RandomState or None

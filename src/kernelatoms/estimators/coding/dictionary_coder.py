@@ -47,8 +47,7 @@ class DictionaryCoder(
         ----------
         X : array of shape (n_samples, n_features)
             Signals; k(new, train) with ``kernel="precomputed"``. Those with missing values (NaN)
-            are coded by their observed entries, from which kernels other than the linear one are
-            estimated, with a warning if many estimates contradict each other; "chi2",
+            are coded by their observed entries, from which kernels are estimated; "chi2",
             "additive_chi2", "precomputed" and functions refuse NaN, and so do l1 codes.
 
         Returns

@@ -73,43 +73,38 @@ def sparse_encode(
 
     Minimises |x - D w|^2 with at most ``n_nonzero_coefs`` nonzeros in w, or uses as few atoms as
     bring the residual down to ``max_residual`` of the signal's norm, by orthogonal matching
-    pursuit; or minimises half of |x - D w|^2 plus ``alpha`` times the sum of the |w_j|
-    (``method="lasso"``), or plus ``mu`` / 2 times |w|^2 (``method="ridge"``). With a kernel,
-    signals and atoms are compared in its feature space (kernel OMP, kernel sparse coding).
+    pursuit; or minimises half of |x - D w|^2 plus ``alpha`` |w|_1 (``method="lasso"``), or plus
+    ``mu`` / 2 |w|^2 ("ridge"). With a kernel, signals and atoms are compared in its feature space.
 
     Parameters
     ----------
     X : array of shape (n_samples, n_features)
-        Signals; k(signals, atoms) with ``kernel="precomputed"``. A signal with missing values
-        (NaN) is coded by the others: under the linear kernel |x - D w|^2 counts observed entries
-        only, with atoms scaled to unit norm on them when they are picked; other kernels are
-        estimated from the observed entries. Not for "chi2", "additive_chi2", "precomputed" or
-        kernels given as functions. Tensors are coded on their device, by the same rules, but for
-        missing values; float16 and bfloat16 in float32.
+        Signals; k(signals, atoms) with ``kernel="precomputed"``. Of rows with missing values (NaN)
+        the linear kernel counts only what is observed, with atoms scaled to unit norm on that when
+        they are picked; other kernels are estimated from it, but for "chi2", "additive_chi2",
+        "precomputed" and functions. Tensors are coded on their device, without missing values;
+        float16 and bfloat16 in float32.
     dictionary : array of shape (n_atoms, n_features)
-        Atoms, best at unit norm: OMP picks the largest inner product, so longer atoms come first
-        (OLS does not care). k(atoms, atoms) with ``kernel="precomputed"``. Or a fitted learner
-        (``KSVD``, ``KernelKSVD``, ...), whose atoms and kernel are meant.
+        Atoms, best at unit norm: OMP picks longer atoms first (OLS does not care). k(atoms, atoms)
+        with ``kernel="precomputed"``. Or a fitted learner, for its atoms and kernel.
     method : {"omp", "lasso", "ridge", "threshold", "ksc", "fksc"}
         The pursuit: greedy ("omp"), or l1 ("lasso"): an active set for small supports, coordinate
         descent for large ones, in float64, to a duality gap; "ridge" uses all atoms. "threshold"
-        draws inner products with the atoms towards 0 by ``alpha``, as scikit-learn's method of that
-        name: the same as "lasso" over orthonormal atoms, a cheap code over others. "ksc"
-        and "fksc" are l1 as the FKSC paper publishes it, cyclic coordinate descent in one stage
-        and in two: the same minimum, many times slower, to compare with.
+        draws inner products with the atoms towards 0 by ``alpha``: the same as "lasso" over
+        orthonormal atoms, a cheap code over others. "ksc" and "fksc" are l1 as the FKSC paper
+        publishes it, in one stage and in two: the same minimum, many times slower, to compare with.
     n_nonzero_coefs : int, optional
         The most atoms a signal may use. By default a tenth of the features (at least 1), or all
         atoms if ``max_residual`` is given.
     max_residual : float or array of shape (n_samples,), optional
-        Stop once the residual's norm is at most this share of the signal's norm (0 to 1); one
-        number for all signals, or one for each. In float32, shares below about 3e-3 drown in
-        rounding, and atoms within a quarter of a degree of each other may count as one: use
-        float64 for nearly parallel atoms.
+        Stop once the residual's norm is at most this share of the signal's norm (0 to 1). In
+        float32, shares below about 3e-3 drown in rounding, and atoms within a quarter of a degree
+        of each other may count as one.
     absolute : bool, default=False
         For "omp": stop once the residual's norm is at most ``max_residual`` itself, not a share.
     selection : {"omp", "ols"}
-        For "omp": pick the atom with the largest correlation (OMP), or with the largest decrease of
-        the residual (orthogonal least squares: smaller residuals for 1.1 to 1.35 times the time).
+        For "omp": pick atoms by correlation, or by residual decrease (orthogonal least squares:
+        smaller residuals for 1.1 to 1.35 times the time).
     candidates : int array of shape (n_samples, n_candidates), optional
         Not for "ksc" and "fksc": the atoms that each signal may use; -1 pads shorter lists.
     alpha : float, optional
@@ -118,28 +113,24 @@ def sparse_encode(
     mu : float, optional
         For "ridge": the weight of the penalty, above 0.
     positive : bool, default=False
-        Not for "ridge", "ksc" and "fksc": allow no negative coefficients. Greedy codes then pick
-        the largest positive correlation and solve the non-negative least squares on what is
-        picked; atoms that end at zero leave.
+        Not for "ridge", "ksc" and "fksc": allow no negative coefficients. Greedy codes then are
+        non-negative least squares on what is picked; atoms that end at zero leave.
     gap_tol : float, default=1e-6
         For the l1 methods: stop at a duality gap of this share of k(x, x). No code is better by
         more than the gap.
     change_tol : float, optional
         For "ksc" and "fksc": stop as the FKSC paper does (at 1e-3) and not at a gap, when a pass
-        changes w by no more than this share of |w|, or after 100 passes. A pass that leaves w = 0
-        changes nothing. ``return_gap`` returns the distance to the minimum.
+        changes w by no more than this share of |w|, or after 100 passes.
     start : array of shape (n_samples, n_atoms), optional
-        For the l1 methods: codes to start from, dense or sparse, such as those over a slightly
-        different dictionary. The result is the same, sooner.
+        For the l1 methods: codes to start from, dense or sparse; the result is the same, sooner.
     energy : array of shape (n_samples,), optional
         With ``kernel="precomputed"``: k(x, x) of the signals, which ``max_residual`` and the l1
         methods need.
     kernel : str, callable, object or class, default="linear"
         As in ``KernelLinearizer``.
     gamma : float, "scale", "auto", "spread" or None, default="scale"
-        Parameter of the kernel, as in ``KernelLinearizer``; "scale" and "spread" are taken from
-        the dictionary, so that codes do not depend on the other signals. For atoms that a model
-        has learned under a kernel, give the model itself, or its ``gamma_``.
+        As in ``KernelLinearizer``, of the dictionary in place of training rows. For atoms learned
+        under a kernel, give the model itself, or its ``gamma_``.
     degree, coef0 : float
         Parameters of the kernels by name, as in scikit-learn.
     kernel_params : dict, optional
@@ -152,8 +143,7 @@ def sparse_encode(
     Returns
     -------
     codes : (n_samples, n_atoms) CSR array, or dense array
-        ``codes @ dictionary`` approximates X (under the linear kernel). Of tensors, a tensor on
-        their device, of layout ``torch.sparse_csr`` or dense.
+        ``codes @ dictionary`` approximates X (under the linear kernel). Of tensors, a tensor there.
     gap : array of shape (n_samples,)
         Only with ``return_gap=True``: how far each code's objective is from the minimum at most.
 
@@ -296,9 +286,8 @@ def lasso_path(
 ) -> LassoPath:
     """Code signals at many weights of the l1 penalty, from sparse to dense.
 
-    Each weight starts from the codes of the larger one before it, so that a whole path costs
-    little more than its last point. To see how nonzeros and error go together, and to choose
-    ``alpha``.
+    Each weight starts from the codes of the one before, so that a whole path costs little more than
+    its last point. To see how nonzeros and error go together, and to choose ``alpha``.
 
     Parameters
     ----------
@@ -310,10 +299,9 @@ def lasso_path(
         The weights, all above 0. By default from the largest inner product of a signal with an
         atom, where all codes are 0, down to ``smallest`` of it, evenly on a logarithmic scale.
     n_alphas : int, default=20
-        How many weights, where they are not given; not with ``alphas``.
+        How many weights; not with ``alphas``.
     smallest : float, default=1e-2
-        The smallest weight as a share of the largest, where they are not given; not with
-        ``alphas``.
+        The smallest weight as a share of the largest; not with ``alphas``.
     positive : bool, default=False
         Allow no negative coefficients.
     gap_tol : float, default=1e-6
@@ -321,9 +309,7 @@ def lasso_path(
     kernel : str, callable, object or class, default="linear"
         As in ``KernelLinearizer``.
     gamma : float, "scale", "auto", "spread" or None, default="scale"
-        Parameter of the kernel, as in ``KernelLinearizer``; "scale" and "spread" are taken from
-        the dictionary, so that codes do not depend on the other signals. For atoms that a model
-        has learned under a kernel, give the model itself, or its ``gamma_``.
+        As in ``sparse_encode``.
     degree, coef0 : float
         Parameters of the kernels by name, as in scikit-learn.
     kernel_params : dict, optional
@@ -332,7 +318,6 @@ def lasso_path(
     Returns
     -------
     LassoPath
-        A named tuple of ``alphas``, ``codes`` and ``gaps``, largest alpha first.
 
     Examples
     --------

@@ -26,9 +26,8 @@ _FEWEST = 20  # squares; with fewer, all values together are one
 def estimate_sigma(X: Any, *, rows: bool = False) -> float:
     """Return an estimate of the standard deviation of white noise in an image, or in rows.
 
-    The median of the absolute Laplacian (second differences in both directions) in squares of 16 x
-    16 pixels, or along rows in stretches of 256 values: in quiet ones there is hardly anything but
-    noise, so the tenth quantile of them counts. What has no quiet places at all is taken for noise.
+    The tenth quantile of the median absolute Laplacian in squares of 16 x 16 pixels, or along rows
+    in stretches of 256 values: quiet ones hold hardly anything but noise.
 
     Parameters
     ----------

@@ -36,8 +36,8 @@ def residual_norms(
     Parameters
     ----------
     X : array of shape (n_samples, n_features)
-        Signals; k(signals, atoms) with ``kernel="precomputed"``. Of a signal with missing values
-        (NaN), what is left of its observed entries counts under the linear kernel.
+        Signals; k(signals, atoms) with ``kernel="precomputed"``. Under the linear kernel, what is
+        left of observed entries counts.
     dictionary : array of shape (n_atoms, n_features), or a fitted learner
         Atoms, as in ``sparse_encode``.
     codes : dense or sparse array of shape (n_samples, n_atoms)

@@ -33,8 +33,8 @@ Array = NDArray[Any]
 class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     """Code signals over a given dictionary, by any pursuit: ``sparse_encode`` as a transformer.
 
-    For dictionaries that are given: wavelets, a decoder of a language model, atoms of
-    another library. Nothing is learned but the shape of the rows.
+    For dictionaries that are given: wavelets, a decoder of a language model. Nothing is learned but
+    the shape of the rows.
 
     Parameters
     ----------
@@ -159,8 +159,7 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         ----------
         X : array of shape (n_samples, n_features)
             Signals. Those with missing values (NaN) are coded by what is observed of them, by
-            "omp". Tensors are coded where they and the dictionary are, float16 and bfloat16 in
-            float32.
+            "omp". Tensors are coded where they and the dictionary are.
 
         Returns
         -------

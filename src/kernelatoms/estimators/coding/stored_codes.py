@@ -50,7 +50,7 @@ class StoredCodes:
         codes : array of shape (n_rows, n_atoms)
             Coefficients.
         n_features : int
-            How many values a row has that a code represents.
+            How many values a row has.
         """
         check_count("n_features", n_features)
         wide = scipy.sparse.csr_array(codes)
@@ -110,13 +110,11 @@ def store_codes(X: Any, learner: Any, *, ratio: float | None = None) -> StoredCo
         A fitted learner, whose ``transform`` codes and whose ``inverse_transform`` decodes: in the
         paper ``KSCDL(method="fksc", change_tol=1e-3)``, whose ``alpha`` sets the nonzeros.
     ratio : float, optional
-        Keep the largest |w| of every row only, at most n_features / ``ratio`` of them, so that
-        there are at least so many values for one nonzero. From 1 to n_features.
+        From 1 to n_features: keep only the n_features / ``ratio`` largest |w| of every row.
 
     Returns
     -------
     StoredCodes
-        With ``ratio``, ``n_bytes`` and ``decode(learner)``.
 
     Examples
     --------

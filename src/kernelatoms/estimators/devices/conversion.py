@@ -193,8 +193,8 @@ def to_device(model_or_array: Any, device: Any) -> Any:
     Returns
     -------
     estimator, array or tensor
-        The same model, its arrays on the device: what rows of that device can be given to. Labels
-        (``classes_``) stay as they are on the way to a device, and are numpy's on the way back.
+        The same with its arrays on the device. Labels (``classes_``) stay as they are on the way to
+        a device, and are numpy's on the way back.
 
     Examples
     --------
@@ -246,6 +246,4 @@ def moved(value: Any, move: Callable[[Any, str], Any]) -> Any:
 
 def on_cpu(model: Any) -> Any:
     """Return a model whose arrays are numpy's: itself, if they are."""
-    if not holds_tensor(model):
-        return model
-    return to_device(model, "cpu")
+    return to_device(model, "cpu") if holds_tensor(model) else model

@@ -37,25 +37,7 @@ def _streams() -> Any:
 
 
 class Stream:
-    """Numpy rows on their way through a device.
-
-    Parameters
-    ----------
-    X : array of shape (n_samples, n_features)
-        The rows.
-    name : str
-        What errors call them.
-    owner : Estimator or None
-        Whose method works on them.
-    device : torch.device
-        Where the work is done.
-    lines : mapping
-        Arguments with one entry per row, or one for all rows.
-    shared : mapping
-        Arguments that all rows have in common.
-    learns : bool
-        Whether the owner learns from the rows.
-    """
+    """Numpy rows on their way through a device; arguments as those of ``by_rows``."""
 
     def __init__(
         self,

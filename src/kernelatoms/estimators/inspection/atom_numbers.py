@@ -35,8 +35,7 @@ class AtomNumbers:
         Which dictionary the atom belongs to, one per class; 0 where there is one for all.
     energy : array of shape (n_atoms,), optional
         The atom's share of the energy of the rows' codes: the sum over rows of w^2 |d|^2, w its
-        coefficients, over that of all atoms. Shares add to 1; for orthonormal atoms they are the
-        shares of the energy that codes explain. All 0 where every code is 0.
+        coefficients, over that of all atoms. Shares add to 1; all are 0 where every code is 0.
     uses : array of shape (n_atoms,), optional
         How many rows use the atom: their coefficient is not 0.
     n_rows : int
@@ -45,9 +44,8 @@ class AtomNumbers:
         The labels in y, in order.
     purity : array of shape (n_atoms,), optional
         The largest share that one class has of the atom's energy, every class weighed alike: with
-        e_c the mean of w^2 over the rows of class c, the largest e_c over the sum of all e_c. 1 for
-        an atom of one class alone, ``chance`` for one that all classes use alike, however many rows
-        they have. NaN for an atom that no row uses.
+        e_c the mean of w^2 over the rows of class c, the largest e_c over the sum of all e_c. From
+        ``chance`` to 1; NaN for an atom that no row uses.
     purest : array of shape (n_atoms,), optional
         The class that has that share, as a number of ``classes``, the first of equal ones; -1 for
         an atom that no row uses.
@@ -126,11 +124,9 @@ def atom_numbers(model: Any, X: Any = None, y: Any = None) -> AtomNumbers:
         A fitted learner of dictionaries, with or without a kernel or labels, or a ``Pipeline`` that
         ends in one.
     X : array or data frame of shape (n_samples, n_features), optional
-        Rows to code, as the model takes them: k(rows, train) if its kernel is precomputed. Without,
-        only coherences are known. They are coded as ``transform`` does;
-        by a ``ClassDictionaryClassifier`` as its scheme does: over the one dictionary that leaves
-        the least of the row, or ("collective") over all of them together. Rows with missing values
-        (NaN) count where the model takes them, by the coefficients that they are given.
+        Rows to code, as the model takes them; without, only coherences are known. They are coded as
+        ``transform`` does; by a ``ClassDictionaryClassifier`` as its scheme does: over the one
+        dictionary that leaves the least of the row, or ("collective") over all of them together.
     y : array of shape (n_samples,), optional
         Labels of the rows, for purities: any, also those that the model never met.
 
@@ -186,19 +182,9 @@ def atom_numbers(model: Any, X: Any = None, y: Any = None) -> AtomNumbers:
 
 
 def coherences(gram: Array) -> tuple[Array, NDArray[np.intp]]:
-    """Return the largest |cosine| of every vector with any other, and which that is.
+    """Return the largest |cosine| of every vector with any other, and the first with which it is.
 
-    Parameters
-    ----------
-    gram : array of shape (n, n)
-        Inner products of the vectors.
-
-    Returns
-    -------
-    largest : array of shape (n,)
-        0 for an only vector, and for a vector that is 0.
-    which : array of shape (n,)
-        The first of equal ones; -1 for an only vector.
+    0 for a vector that is 0; for an only vector 0, and -1.
     """
     n = len(gram)
     if n == 1:
@@ -220,14 +206,7 @@ def purities(
 ) -> tuple[Array, NDArray[np.intp]]:
     """Return the largest share of a class in every atom's energy, and which class has it.
 
-    Parameters
-    ----------
-    squares : CSR array of shape (n_samples, n_atoms)
-        Squared coefficients.
-    labels : array of shape (n_samples,)
-        The class of every row; every class has some.
-    n_classes : int
-        How many classes there are.
+    Of squared coefficients (n_samples, n_atoms) and the class of every row; each class has some.
     """
     # Means over a class's rows: a large class is not purer for being large.
     weights = 1 / np.bincount(labels, minlength=n_classes)[labels]

@@ -30,7 +30,8 @@ class AtomPreImages(NamedTuple):
     Attributes
     ----------
     rows : array of shape (m, n_features)
-        A row for every atom, as rows come to the kernel map, or to the dictionary.
+        A row for every atom, as rows come to the kernel map, or to the dictionary: steps before
+        that are not undone.
     error : array of shape (m,)
         |phi(x) - s d|^2 / |d|^2, reached by the row x with the sign s; 0 where atoms are rows, or
         phi of rows.
@@ -50,19 +51,15 @@ def atom_preimages(model: Any, atoms: Any = None, *, method: str = "auto") -> At
     whose phi(x) comes near is found by ``preimage``. d and -d are the same atom, but not to a row:
     under an RBF kernel one of them may be near phi of a row and the other far from all. The sign
     with the smaller error is taken; of two alike (linear kernels, odd degrees) that of the row
-    whose largest value is positive.
-
-    Even degrees without ``coef0`` do not tell x from -x either, so that data with negative values
-    have two rows for every atom, equally near: again that whose largest value is positive. Many
-    atoms of such data are near no row at all, and their errors say so.
+    whose largest value is positive. So it is where x and -x are alike (even degrees without
+    ``coef0``); many atoms of such data are near no row at all, and their errors say so.
 
     Parameters
     ----------
     model : estimator
-        A fitted learner of dictionaries, or a ``Pipeline`` that ends in one. Of a ``KSVD`` or
-        ``MOD`` after a ``KernelLinearizer`` (``make_lkdl``), atoms are vectors of virtual samples,
-        and so of the map's feature space; what stands between map and learner is undone, and the
-        atoms are scaled to norm 1.
+        A fitted learner of dictionaries, or a ``Pipeline`` that ends in one. After a
+        ``KernelLinearizer`` (``make_lkdl``), atoms are vectors of the map's feature space; what
+        stands between map and learner is undone, and the atoms are scaled to norm 1.
     atoms : int array of shape (m,), optional
         Which atoms, counted through all classes; by default all.
     method : {"auto", "fixed-point", "distance", "ridge"}, default="auto"
@@ -71,8 +68,6 @@ def atom_preimages(model: Any, atoms: Any = None, *, method: str = "auto") -> At
     Returns
     -------
     AtomPreImages
-        A named tuple of ``rows``, ``error`` and ``sign``. Rows are like those that come to the
-        kernel map, or to the learner where there is none: steps before that are not undone.
 
     Examples
     --------

@@ -34,17 +34,16 @@ class Explanation:
     scores : array of shape (n_classes,)
         How well each class fits: the largest is the answer's, the first of equal ones.
     atoms : array of shape (n_used,)
-        Numbers of the atoms in the code, the largest |coefficient| first. They count from 0 through
-        all classes, in the order of the classes; where training rows are the dictionary, they are
-        rows of ``dictionary_``.
+        Numbers of the atoms in the code, the largest |coefficient| first: counted from 0 through
+        all classes, or rows of ``dictionary_`` where training rows are the dictionary.
     coefficients : array of shape (n_used,)
         Their coefficients, none of them 0.
     owners : array of shape (n_used,)
         The class that each belongs to, as a number of ``classes``.
     residuals : array of shape (n_classes,), optional
-        What each class's part of the code leaves of the row, a squared norm; of dictionaries that
-        are coded over one by one, what the code over each one's leaves. Less k(x, x), where
-        ``energy`` is None. Of robust codes, what is left of the entries that they trust.
+        What each class's part of the code, or the code over each class's dictionary, leaves of the
+        row, a squared norm; less k(x, x), where ``energy`` is None. Of robust codes, what is left
+        of the entries that they trust.
     residual : float, optional
         What the code as a whole leaves, |x - D w|^2; None where ``energy`` is.
     energy : float, optional
@@ -222,33 +221,12 @@ def explain_codes(
         The class of every atom, as a number of ``classes``.
     classes : array of shape (n_classes,)
         The labels.
-    scores : array of shape (n_samples, n_classes)
-        How well each class fits; the largest wins, the first of equal ones.
-    residuals : array of shape (n_samples, n_classes), optional
-        What each class leaves, squared norms.
-    residual : array of shape (n_samples,), optional
-        What the code as a whole leaves.
-    energies : array of shape (n_samples,), optional
-        k(x, x).
+    scores, residuals : arrays of shape (n_samples, n_classes)
+        How well each class fits, the largest wins; what each leaves, squared norms.
+    residual, energies : arrays of shape (n_samples,)
+        What the code as a whole leaves; k(x, x).
     score_weights : array of shape (n_classes, n_atoms), optional
         Where scores are linear in the code: what an atom of coefficient 1 adds to each score.
-
-    Returns
-    -------
-    list of Explanation
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import scipy.sparse
-    >>> from kernelatoms.estimators.inspection.explanation import explain_codes
-    >>> codes = scipy.sparse.csr_array([[0.0, 0.5, -2.0]])
-    >>> print(explain_codes(codes, [0, 0, 1], np.array(["a", "b"]), np.array([[0.1, 0.9]]))[0])
-    Answer: 'b' (score 0.9), has 94.1% of the code's energy
-    Next best: 'a' (score 0.1), has 5.9% of the code's energy
-    atom  class  coefficient
-       2    'b'           -2
-       1    'a'         +0.5
     """
     owners, out = np.asarray(owners, np.intp), []
     chosen = scores.argmax(axis=1)
@@ -352,12 +330,7 @@ def codes_of_best(
 ) -> scipy.sparse.csr_array:
     """Return of codes over every dictionary those over each row's best one, in all atoms' columns.
 
-    Parameters
-    ----------
-    each : list of CSR arrays
-        Of all rows, over every dictionary.
-    best : array of shape (n_samples,)
-        Which counts.
+    ``best`` of shape (n_samples,) says which dictionary counts.
     """
     parts = []
     for c, matrix in enumerate(each):

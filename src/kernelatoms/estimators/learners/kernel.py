@@ -301,51 +301,44 @@ class KernelLearner(KernelChoice, DictionaryLearner, DictionaryCoder):
 class KernelKSVD(KernelLearner):
     """Learn a dictionary under a kernel by K-SVD: every atom with its coefficients in turn.
 
-    Minimises |phi(X) - W D|^2 in the feature space of a kernel over codes W with few nonzeros per
-    row and unit-norm atoms D = phi(anchors) A (Nguyen, Patel, Nasrabadi, Chellappa, 2012). All of
-    it happens in coordinates F with F F' = k(X, X), exact by pivoted Cholesky, so that this is
-    kernel K-SVD (Fig. 3 of the paper) without its N x N matrices.
+    Minimises |phi(X) - W D|^2 over codes W with few nonzeros per row and unit-norm atoms
+    D = phi(anchors) A (Nguyen, Patel, Nasrabadi, Chellappa, 2012). Coordinates F with
+    F F' = k(X, X), by pivoted Cholesky, give kernel K-SVD (Fig. 3) without its N x N matrices.
 
     Parameters
     ----------
     n_atoms : int or float, optional
-        Size of the dictionary, or a share of the rows (a float up to 1); by default twice the
-        features, or all rows if there are fewer.
-    kernel : str or callable, default="rbf"
-        One of scikit-learn's kernels, a function ``k(X, Y)`` of two matrices, or
-        ``"precomputed"``: then fit takes k(train, train) and transform k(new, train).
+        Atoms, or their share of the rows; by default twice the features, at most all rows.
+    kernel : str, callable, object or class, default="rbf"
+        As in ``KernelLinearizer``; "precomputed": k(train, train) to fit, then k(new, train).
     gamma : float, "scale", "auto", "spread" or None, default="scale"
         As in ``KernelLinearizer``: "scale" is 1 / (n_features * X.var()) of the training rows.
     degree, coef0 : float
         Parameters of the kernels by name, as in scikit-learn.
     kernel_params : dict, optional
-        Further parameters of a callable kernel.
+        Further arguments of a function, or the arguments of a class.
     n_nonzero_coefs : int, optional
         The most atoms a signal uses; by default a tenth of the features, at least 1.
     selection : {"omp", "ols"}, default="omp"
-        How the pursuit picks atoms: by correlation, or by residual decrease.
+        Pick atoms by correlation, or by residual decrease: smaller residuals, 10 to 20% slower.
     update : {"approximate", "exact"}, default="approximate"
-        How a pass improves the atoms: by two sweeps of two alternations each towards an atom's
-        leading singular pair, or by one sweep of exact singular vectors, as published. The first
-        leaves the smaller objective after one pass and is faster, and after twenty passes the two
-        are alike; the second works on the CPU alone.
+        Improve atoms by two sweeps of two alternations each towards their leading singular pairs,
+        or by one sweep of exact ones, as published: slower, on the CPU alone, and no better.
     max_iter : int, default=20
         The most passes of coding and updating.
     tol : float, default=1e-4
         Stop when three passes together lower the objective by no more than this share of it.
     coordinates : "exact", float or KernelLinearizer, default="exact"
-        Exact, with all independent rows as anchors; a float such as 0.01 draws anchors until
-        this share of the kernel's trace is left (randomly pivoted Cholesky), for a smaller and
-        faster model and for data whose n x n kernel matrix does not fit; a ``KernelLinearizer``
-        gives landmarks, sampling and rank (its kernel is replaced by this one).
+        Exact, of all independent rows; or of anchors drawn until this share of the kernel's trace
+        is left (randomly pivoted Cholesky), for smaller models and where the n x n kernel matrix
+        does not fit; or the landmarks of a ``KernelLinearizer``, with this kernel for its own.
     base : array of shape (n_base, n_features), optional
         Make atoms of these rows instead of the training rows; row numbers, if precomputed.
     init : {"rows", "sums"}, default="rows"
         Start from random rows at unit norm, or from sums of ``n_nonzero_coefs`` random rows each
         (of their phi) (Nguyen et al., Fig. 3). With sums there may be more atoms than rows.
     dict_init : array of shape (n_atoms, n_features), optional
-        Rows whose phi are the atoms to start from, at unit norm, in place of ``init``; row numbers,
-        if precomputed.
+        Rows (row numbers, if precomputed) whose phi, at unit norm, replace ``init``.
     warm_start : bool, default=False
         Start from the atoms of the last ``fit``, as near as the new coordinates come to them.
     sparse_output : bool, default=True
@@ -364,8 +357,7 @@ class KernelKSVD(KernelLearner):
     components_ : array of shape (n_atoms_, n_features)
         Pre-images of the atoms by ridge regression, to look at; not if precomputed.
     objective_ : array of shape (n_iter_,)
-        |phi(X) - W D|^2, summed over all signals, that every pass reached; it may rise, and the
-        best pass counts.
+        |phi(X) - W D|^2 over all signals after every pass; it may rise, and the best counts.
     best_pass_ : int
         The pass of the lowest objective, counted from 0: the atoms are those of this pass.
     n_atoms_, n_nonzero_coefs_, n_iter_ : int
@@ -438,22 +430,17 @@ class KernelKSVD(KernelLearner):
 class KernelMOD(KernelLearner):
     """Learn a dictionary under a kernel by MOD: the least-squares dictionary for the codes.
 
-    Minimises |phi(X) - W D|^2 in the feature space of a kernel over codes W with few nonzeros per
-    row and unit-norm atoms D = phi(anchors) A (Nguyen, Patel, Nasrabadi, Chellappa, 2012). All of
-    it happens in coordinates F with F F' = k(X, X), exact by pivoted Cholesky unless
-    ``coordinates`` says otherwise, so that this is kernel MOD (A = X^+ in the paper) on ordinary
-    rows. Atoms that no signal uses become the worst represented signals.
+    Minimises |phi(X) - W D|^2 over codes W with few nonzeros per row and unit-norm atoms
+    D = phi(anchors) A (Nguyen, Patel, Nasrabadi, Chellappa, 2012). Coordinates F with
+    F F' = k(X, X), by pivoted Cholesky, give kernel MOD (A = X^+ in the paper) on ordinary rows.
+    Atoms that no signal uses become the worst represented signals.
 
     Parameters
     ----------
     n_atoms : int or float, optional
-        Size of the dictionary, or a share of the rows (a float up to 1); by default twice the
-        features, or all rows if there are fewer.
+        Atoms, or their share of the rows; by default twice the features, at most all rows.
     kernel : str, callable, object or class, default="rbf"
-        One of scikit-learn's kernels by name; a distance by name (``similarity.DISTANCES``), for
-        exp(-gamma d^2); a function ``k(X, Y)`` of two matrices; an object with ``values`` or
-        ``__call__`` and what else it knows of ``similarity.Kernel``, or a class of such; or
-        ``"precomputed"``: then fit takes k(train, train) and transform k(new, train).
+        As in ``KernelLinearizer``; "precomputed": k(train, train) to fit, then k(new, train).
     gamma : float, "scale", "auto", "spread" or None, default="scale"
         As in ``KernelLinearizer``: "scale" is 1 / (n_features * X.var()) of the training rows.
     degree, coef0 : float
@@ -463,27 +450,25 @@ class KernelMOD(KernelLearner):
     n_nonzero_coefs : int, optional
         The most atoms a signal uses; by default a tenth of the features, at least 1.
     selection : {"omp", "ols"}, default="omp"
-        How the pursuit picks atoms: by correlation, or by residual decrease.
+        Pick atoms by correlation, or by residual decrease: smaller residuals, 10 to 20% slower.
     max_iter : int, default=20
         The most passes of coding and updating.
     tol : float, default=1e-4
         Stop when three passes together lower the objective by no more than this share of it.
     coordinates : "exact", float or KernelLinearizer, default="exact"
-        Exact, with all independent rows as anchors; a float such as 0.01 draws anchors until
-        this share of the kernel's trace is left (randomly pivoted Cholesky), for a smaller and
-        faster model and for data whose n x n kernel matrix does not fit; a ``KernelLinearizer``
-        gives landmarks, sampling and rank (its kernel is replaced by this one).
+        Exact, of all independent rows; or of anchors drawn until this share of the kernel's trace
+        is left (randomly pivoted Cholesky), for smaller models and where the n x n kernel matrix
+        does not fit; or the landmarks of a ``KernelLinearizer``, with this kernel for its own.
     base : array of shape (n_base, n_features), optional
         Make atoms of these rows instead of the training rows; row numbers, if precomputed.
     dict_init : array of shape (n_atoms, n_features), optional
-        Rows whose phi are the atoms to start from, at unit norm; row numbers, if precomputed. By
-        default random training rows.
+        Rows (row numbers, if precomputed) whose phi to start from; by default random ones.
     warm_start : bool, default=False
         Start from the atoms of the last ``fit``, as near as the new coordinates come to them.
     sparse_output : bool, default=True
         Whether ``transform`` returns a CSR array or a dense one.
     random_state : int, RandomState or None
-        Seeds the start, which is random training rows, and drawn anchors or landmarks.
+        Seeds the start, and drawn anchors or landmarks.
 
     Attributes
     ----------
@@ -496,8 +481,7 @@ class KernelMOD(KernelLearner):
     components_ : array of shape (n_atoms_, n_features)
         Pre-images of the atoms by ridge regression, to look at; not if precomputed.
     objective_ : array of shape (n_iter_,)
-        |phi(X) - W D|^2, summed over all signals, that every pass reached; it may rise, and the
-        best pass counts.
+        |phi(X) - W D|^2 over all signals after every pass; it may rise, and the best counts.
     best_pass_ : int
         The pass of the lowest objective, counted from 0: the atoms are those of this pass.
     n_atoms_, n_nonzero_coefs_, n_iter_ : int

@@ -59,56 +59,46 @@ class KSAD(LowRankMap, DictionaryLearner, DictionaryCoder):
         |F - Q Z|^2 + l1_weight |Q|_1,   Z Z' = I
 
     is lowered over codes Q and as many orthonormal atoms Z as F has columns. Both steps are closed
-    forms: Q = soft(F Z', l1_weight / 2), Z the polar factor of Q'F. Atoms do not resemble each
-    other, and coding is one matrix product. The update needs sums over rows only, so that
-    ``partial_fit`` learns from data that comes in batches.
+    forms: Q = soft(F Z', l1_weight / 2), one matrix product, and Z the polar factor of Q'F.
 
     Parameters
     ----------
     n_atoms : int or float, optional
-        Size of the dictionary, and rank of the map, or a share of the rows (a float up to 1); by
-        default 500, or all rows if there are fewer. More than the rank of the landmarks' kernel
-        matrix are left out, with a warning.
+        Atoms, the rank of the map, or their share of the rows; by default 500, at most all rows.
+        More than the rank of the landmarks' kernel matrix are left out, with a warning.
     kernel : str, callable, object or class, default="rbf"
         As in ``KernelLinearizer``.
     gamma : float, "scale", "auto", "spread" or None, default="spread"
-        As in ``KernelLinearizer``. "spread" makes rows at the mean squared distance (of whatever
-        gamma multiplies) similar by a half; "scale", narrower, is better on digits and worse on
-        faces.
+        As in ``KernelLinearizer``; "scale", narrower, is better on digits and worse on faces.
     degree, coef0 : float
         Parameters of the kernels by name, as in scikit-learn; ``kernel="poly", degree=8, gamma=1,
         coef0=0`` is the paper's (x'y)^8.
     kernel_params : dict, optional
         Further arguments of a function, or the arguments of a class.
     n_landmarks : int or float, optional
-        How many landmarks the map has, or which share of the rows; by default four times as many as
-        atoms, or all rows if there are fewer.
+        Landmarks, or their share of the rows; by default four per atom, at most all rows.
     sampling : str or array of shape (n_landmarks, n_features), default="uniform"
         How landmarks are chosen, as in ``KernelLinearizer``: "uniform" or "kmeans" in the paper.
     solver : {"auto", "full", "randomized"}, default="auto"
-        Eigen-decomposition of the landmarks' kernel matrix, as in ``KernelLinearizer``.
-        "randomized" is the paper's block Krylov method; with less than about 3.2 landmarks for
-        every atom it is "full", and exact.
+        As in ``KernelLinearizer``. "randomized" is the paper's block Krylov method; with less than
+        about 3.2 landmarks per atom it is "full", and exact.
     l1_weight : float, default=0.1
-        Weight of the l1 penalty; relative to the signals' root mean energy, so that it means the
-        same whatever their unit.
+        Weight of the l1 penalty, relative to the signals' root mean energy.
     max_iter : int, default=20
         The most passes of coding and updating.
     tol : float, default=1e-4
         Stop when three passes together lower the objective by no more than this share of it.
     dict_init : array of shape (n_atoms, n_features), optional
-        Rows to start from: the atoms are the orthonormal ones nearest to their virtual samples. As
-        many as there are to be atoms; row numbers, if precomputed. By default random training rows.
+        Rows (row numbers, if precomputed), one per atom: atoms start orthonormal and nearest to
+        their virtual samples. By default random training rows.
     warm_start : bool, default=False
-        Keep the map of the last ``fit`` and go on: where it stopped, as if it had not, with the
-        same rows; with other rows, from its dictionary.
+        Keep the last ``fit``'s map; go on where it stopped, or with other rows from its atoms.
     sparse_output : bool, default=True
         Whether ``transform`` returns a CSR array or a dense one.
     forget : float, default=1
-        Weight of the past at every ``partial_fit``, above 0 and at most 1: below 1, sums from
-        early, poor codes decay.
+        Weight of the past at every ``partial_fit``, up to 1; below, early, poor codes fade.
     random_state : int, RandomState or None
-        Seeds the landmarks and the start, which is the orthonormal basis nearest to random rows.
+        Seeds the landmarks and the start.
 
     Attributes
     ----------
@@ -121,8 +111,7 @@ class KSAD(LowRankMap, DictionaryLearner, DictionaryCoder):
     components_ : array of shape (n_atoms_, n_features)
         Pre-images of the atoms by ridge regression, to look at; not if precomputed.
     objective_ : array of shape (n_iter_,)
-        What every pass reached, summed over all virtual samples; it never rises. After
-        ``partial_fit``, what the sums so far give.
+        What is minimised after every pass; it never rises. After ``partial_fit``, by the sums.
     best_pass_ : int
         The pass of the lowest objective, counted from 0.
     l1_weight_ : float

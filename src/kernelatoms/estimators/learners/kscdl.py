@@ -70,70 +70,58 @@ _ROWS_LOOKED_AT = 500
 class KSCDL(KernelChoice, DictionaryLearner, DictionaryCoder):
     """Learn a dictionary of rows for l1 coding in the feature space of a kernel.
 
-    Minimises half of the squared distance of phi(x) from the sum of the w_j phi(d_j), plus
-    ``alpha`` times the sum of the absolute w_j, over all signals x, their codes w and the atoms
-    d_j, which are rows like the signals (KSCDL, eq. (3) of "Fast kernel sparse
-    coding"). Passes alternate between codes, to a duality gap of 1e-6 of k(x, x), and a step of
-    all atoms along the gradient (11), scaled by its curvature and shortened where it would not
-    lower the objective. Atoms that no signal uses become the worst represented signals. The paper's
-    own algorithm is ``method="fksc", change_tol=1e-3, step=1, dict_init="normal"``.
+    Minimises half of |phi(x) - sum_j w_j phi(d_j)|^2 plus ``alpha`` |w|_1 over all signals x,
+    their codes w and the atoms d_j, which are rows (eq. (3) of "Fast kernel sparse coding"). Passes
+    alternate between codes, to a duality gap of 1e-6 of k(x, x), and a step of all atoms along the
+    gradient (11), scaled by its curvature and shortened where it would not lower the objective.
+    Atoms that no signal uses become the worst represented signals. The paper's own algorithm is
+    ``method="fksc", change_tol=1e-3, step=1, dict_init="normal"``.
 
     Parameters
     ----------
     n_atoms : int, optional
-        Size of the dictionary; by default the number of features (the paper's square dictionary),
-        or all rows if there are fewer.
+        How many atoms; by default as many as features (as in the paper), at most all rows.
     alpha : float, default=0.1
-        Weight of |w|_1, in units of k(x, x) where that is 1 (RBF): between 0.001 and 0.1 in the
-        paper. A signal whose kernel values with all atoms stay below alpha has the code 0. It may
-        be changed after ``fit``, for sparser or more faithful codes over the same atoms.
+        Weight of |w|_1: 0.001 to 0.1 in the paper. A signal whose kernel values with all atoms
+        stay below alpha has the code 0. May be changed after ``fit``, for other codes.
     kernel : str, object or class, default="rbf"
         One whose gradient is known: "rbf", "linear", "poly", "sigmoid", "cosine" or "laplacian"
         (almost everywhere), or an object or class with ``slopes`` (see ``similarity.Kernel``).
-        Under kernels that are not bounded (linear, poly, sigmoid) longer atoms would do with
-        smaller codes and evade the penalty: their norms are kept at the longest training row's,
-        at most.
+        Under kernels that are not bounded (linear, poly, sigmoid) longer atoms would evade the
+        penalty: they are kept no longer than the longest training row.
     gamma : float, "scale", "auto", "search" or None, default="scale"
-        Parameter of the kernel: a number above 0, None for the kernel's default (1 / n_features),
-        "scale" for 1 / (n_features * X.var()), "auto" for 1 / n_features, as in scikit-learn.
-        The width of the kernel decides how well signals are represented. "search" tries several
-        on a part of the rows, with the atoms asked for, and takes the one whose codes bring
-        held-out rows back with the smallest squared error in input space, all at the same mean
-        number of nonzeros (of those within a quarter of it, the one that needs the alpha nearest
-        to the given one).
+        As in ``KernelLinearizer``. The width of the kernel decides how well signals are
+        represented. "search" tries several on a part of the rows, with the atoms asked for, and
+        takes the one whose codes bring held-out rows back with the smallest squared error in input
+        space, all at the same mean number of nonzeros (of those within a quarter of it, the one
+        that needs the alpha nearest to the given one).
     degree, coef0 : float
         Parameters of the kernels by name, as in scikit-learn.
     kernel_params : dict, optional
         The arguments of a class.
     method : {"lasso", "ksc", "fksc"}, default="lasso"
-        What solves for the codes, in ``fit`` and in ``transform``, as in ``sparse_encode``: the
-        paper's coordinate descent in one stage ("ksc") or in two ("fksc") has the same minimum and
-        is many times slower.
+        What solves for the codes, as in ``sparse_encode``: the paper's coordinate descent in one
+        stage ("ksc") or in two ("fksc") has the same minimum and is many times slower.
     change_tol : float, optional
         For "ksc" and "fksc": the paper's stops (at 1e-3) in place of the duality gap and of
-        ``tol``. Codes stop when a pass over their coefficients changes them by no more than this
-        share of their norm, or after 100 passes; learning stops when a pass changes the atoms by
-        no more than this share of theirs. Under wide kernels such codes are far from the minimum.
+        ``tol``: when a pass changes codes (after 100 passes at the latest), or atoms, by no more
+        than this share of their norm. Under wide kernels such codes are far from the minimum.
     step : float, optional
-        The paper's own step, between 0 and 2: atoms move against the gradient (11) by ``step`` / L,
-        L the largest curvature, whatever the objective does, and atoms that no signal uses stay.
-        Not for ``partial_fit``.
+        The paper's own step, between 0 and 2: by ``step`` / L, L the largest curvature, whatever
+        the objective does; atoms that no signal uses stay. Not for ``partial_fit``.
     positive : bool, default=False
         For "lasso": allow no negative coefficients.
     transform_n_nonzero_coefs : int, optional
-        Let ``transform`` code by orthogonal matching pursuit with so many atoms per signal, instead
-        of the l1 codes that atoms were learned for. At equal nonzeros its errors are smaller (no
-        shrinkage); the l1 codes adapt the nonzeros to each signal.
+        Let ``transform`` code by orthogonal matching pursuit with so many atoms per signal. At
+        equal nonzeros its errors are smaller; l1 codes adapt the nonzeros to each signal.
     max_iter : int, default=100
         The most passes of coding and moving.
     tol : float, default=1e-3
         Stop when three passes together lower the objective by no more than this share of it.
     dict_init : "normal" or array of shape (n_atoms, n_features), optional
-        Where atoms start: by default at random rows of the data, which is much better than the
-        paper's N(0, 1) ("normal"); or at these rows.
+        Atoms to start from: by default random rows, much better than the paper's "normal".
     warm_start : bool, default=False
-        Go on where the last ``fit`` of the same rows stopped, as if it had not; with other rows,
-        start from its dictionary.
+        Go on where the last ``fit`` of these rows stopped; with others, from its dictionary.
     sparse_output : bool, default=True
         Whether ``transform`` returns a CSR array or a dense one.
     random_state : int, RandomState or None
@@ -144,15 +132,14 @@ class KSCDL(KernelChoice, DictionaryLearner, DictionaryCoder):
     components_ : array of shape (n_atoms_, n_features)
         The atoms of the best pass, in input space.
     objective_ : array of shape (n_iter_,)
-        The objective that every pass reached, summed over all signals; after ``partial_fit``, that
-        of the last batch.
+        The objective after every pass; after ``partial_fit``, that of the last batch.
     best_pass_ : int
         The pass of the lowest objective, counted from 0: ``components_`` are its atoms.
     gamma_ : float or None
         The kernel's gamma; None if it has none.
     gamma_scores_ : dict of arrays
         With ``gamma="search"``, what was tried: ``gamma``, ``error`` (the share of held-out squared
-        norm that is lost), and the ``n_nonzero`` (a row) and ``alpha`` that it was lost at.
+        norm that is lost), ``n_nonzero`` (per row) and ``alpha``.
     n_atoms_, n_iter_ : int
         What the data allowed, and the passes run.
     max_norm_ : float or None
@@ -242,9 +229,8 @@ class KSCDL(KernelChoice, DictionaryLearner, DictionaryCoder):
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Take in a batch: code it, and take one step that lowers its objective.
 
-        The curvature of the batches so far, early ones fading, scales the step: atoms settle as
-        they have seen more. The first batches choose the starting atoms: their rows become atoms
-        until there are ``n_atoms``. The first one chooses gamma where that is a word.
+        The curvature of the batches so far, early ones fading, scales the step. Rows of the first
+        batches become atoms until there are ``n_atoms``; the first one chooses gamma.
 
         Parameters
         ----------

@@ -193,18 +193,14 @@ class KSVD(LinearLearner):
     Parameters
     ----------
     n_atoms : int or float, optional
-        Size of the dictionary, or a share of the rows (a float up to 1); by default twice the
-        features, or all rows if there are fewer.
+        Atoms, or their share of the rows; by default twice the features, at most all rows.
     n_nonzero_coefs : int, optional
         The most atoms a signal uses; by default a tenth of the features, at least 1.
     selection : {"omp", "ols"}, default="omp"
-        How the pursuit picks atoms: by correlation (OMP), or by residual decrease (orthogonal
-        least squares), which takes 10 to 20% longer and leaves smaller residuals.
+        Pick atoms by correlation, or by residual decrease: smaller residuals, 10 to 20% slower.
     update : {"approximate", "exact"}, default="approximate"
-        How a pass improves the atoms: by two sweeps of two alternations each towards an atom's
-        leading singular pair, or by one sweep of exact singular vectors, as published. The first
-        leaves the smaller objective after one pass and is faster, and after twenty passes the two
-        are alike; the second works on the CPU alone.
+        Improve atoms by two sweeps of two alternations each towards their leading singular pairs,
+        or by one sweep of exact ones, as published: slower, on the CPU alone, and no better.
     max_iter : int, default=20
         The most passes of coding and updating.
     tol : float, default=1e-4
@@ -215,8 +211,7 @@ class KSVD(LinearLearner):
     dict_init : array of shape (n_atoms, n_features), optional
         Atoms to start from (scaled to unit norm), in place of ``init``.
     warm_start : bool, default=False
-        Go on where the last ``fit`` of the same rows stopped, as if it had not; with other rows,
-        start from its dictionary.
+        Go on where the last ``fit`` of these rows stopped; with others, from its dictionary.
     sparse_output : bool, default=True
         Whether ``transform`` returns a CSR array or a dense one.
     random_state : int, RandomState or None
@@ -227,8 +222,7 @@ class KSVD(LinearLearner):
     components_ : array of shape (n_atoms_, n_features)
         The atoms of the best pass, at unit norm.
     objective_ : array of shape (n_iter_,)
-        |X - W D|^2, summed over all signals, that every pass reached. Greedy codes of a better
-        dictionary may be worse, so it may rise; the best pass counts.
+        |X - W D|^2 over all signals after every pass; it may rise, and the best pass counts.
     best_pass_ : int
         The pass of the lowest objective, counted from 0: ``components_`` are its atoms.
     n_atoms_, n_nonzero_coefs_, n_iter_ : int
@@ -289,22 +283,18 @@ class MOD(LinearLearner):
 
     With greedy codes, minimises |X - W D|^2 over codes W with few nonzeros per row and unit-norm
     atoms D (Engan, Aase and Husoy, 1999). With ``alpha``, minimises half of |X - W D|^2 plus alpha
-    times the sum of the absolute coefficients over atoms of at most unit norm, by block coordinate
-    descent (Mairal, Bach, Ponce and Sapiro, 2010). Either update needs sums over rows only, so
-    ``partial_fit`` learns from data that comes in batches: with ``alpha``, that is online
-    dictionary learning. Atoms that no signal uses become the worst represented signals.
+    |W|_1 over atoms of at most unit norm, by block coordinate descent (Mairal, Bach, Ponce and
+    Sapiro, 2010); ``partial_fit`` is then online dictionary learning. Atoms that no signal uses
+    become the worst represented signals.
 
     Parameters
     ----------
     n_atoms : int or float, optional
-        Size of the dictionary, or a share of the rows (a float up to 1); by default twice the
-        features, or all rows if there are fewer.
+        Atoms, or their share of the rows; by default twice the features, at most all rows.
     n_nonzero_coefs : int, optional
-        The most atoms a signal uses; by default a tenth of the features, at least 1. Not with
-        ``alpha``.
+        The most atoms a signal uses; by default a tenth of the features. Not with ``alpha``.
     selection : {"omp", "ols"}, default="omp"
-        How the greedy pursuit picks atoms: by correlation (OMP), or by residual decrease
-        (orthogonal least squares), which takes 10 to 20% longer and leaves smaller residuals.
+        Pick atoms by correlation, or by residual decrease: smaller residuals, 10 to 20% slower.
     alpha : float, optional
         Code by the l1 penalty of this weight instead of greedily.
     positive : bool, default=False
@@ -316,14 +306,12 @@ class MOD(LinearLearner):
     dict_init : array of shape (n_atoms, n_features), optional
         Atoms to start from (scaled to unit norm); by default random rows of the data.
     warm_start : bool, default=False
-        Go on where the last ``fit`` of the same rows stopped, as if it had not; with other rows,
-        start from its dictionary.
+        Go on where the last ``fit`` of these rows stopped; with others, from its dictionary.
     sparse_output : bool, default=True
         Whether ``transform`` returns a CSR array or a dense one.
     forget : float, optional
-        Weight of the past at every ``partial_fit``, above 0 and at most 1: below 1, sums from
-        early, poor codes decay. By default 1 for greedy codes; with ``alpha`` batch t weighs the
-        past by (1 - 1/t)^3, so that early codes decay and late ones average.
+        Weight of the past at every ``partial_fit``, above 0 and at most 1; below 1, sums of early,
+        poor codes fade. By default 1; with ``alpha``, (1 - 1/t)^3 at batch t.
     random_state : int, RandomState or None
         Seeds the start.
 
@@ -332,9 +320,8 @@ class MOD(LinearLearner):
     components_ : array of shape (n_atoms_, n_features)
         The atoms of the best pass, at unit norm; with ``alpha``, of at most unit norm.
     objective_ : array of shape (n_iter_,)
-        What every pass reached, summed over all signals; after ``partial_fit``, what the sums so
-        far give. Greedy codes of a better dictionary may be worse, so it may rise, and the best
-        pass counts; with ``alpha`` it does not.
+        What is minimised, over all signals, after every pass; after ``partial_fit``, by the sums
+        so far. Without ``alpha`` it may rise, and the best pass counts.
     best_pass_ : int
         The pass of the lowest objective, counted from 0: ``components_`` are its atoms.
     n_atoms_, n_nonzero_coefs_, n_iter_ : int
@@ -398,8 +385,8 @@ class MOD(LinearLearner):
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Take in a batch: code it, add its sums to the past ones, improve the dictionary.
 
-        The first batches choose the starting atoms: their rows become atoms until there are
-        ``n_atoms``. After ``fit``, batches add to the sums of its best pass.
+        Rows of the first batches become atoms until there are ``n_atoms``. After ``fit``, batches
+        add to the sums of its best pass.
 
         Parameters
         ----------
@@ -434,9 +421,8 @@ class MOD(LinearLearner):
     def change_coordinates(self, change: Any) -> Self:
         """Bring atoms, and the sums of past rows, to other coordinates of the same vectors.
 
-        What ``KernelLinearizer.renew`` asks for: signals that come later have new coordinates,
-        and the dictionary goes on from what it has learned. Atoms stay at unit norm (with
-        ``alpha``, at most); those of which nothing is left are 0, and later batches replace them.
+        What ``KernelLinearizer.renew`` asks for; learning then goes on. Atoms stay at unit norm
+        (with ``alpha``, at most); where nothing is left of one, later batches replace it.
 
         Parameters
         ----------

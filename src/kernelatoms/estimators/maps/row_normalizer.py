@@ -27,9 +27,8 @@ class RowNormalizer(TransformerMixin, Estimator):
     Parameters
     ----------
     offset : float or None
-        Append a column of this value, above 0, before rows are scaled. Unit norm forgets how
-        large a row is, which hurts where rows have few columns; with a further column of constant
-        value the length of a row becomes an angle, which stays. None: no such column.
+        Append a column of this value, above 0, before rows are scaled: the length of a row becomes
+        an angle, which helps where rows have few columns. None: no such column.
 
     Attributes
     ----------
