@@ -4,7 +4,7 @@
   ``maps``: into a feature space and back; ``inspection``: look into fitted models;
   ``devices``: tensors and graphics cards.
 - ``registry``: the table of all estimators.
-- ``base``: ``Estimator`` and its fitted state.
+- ``base``: ``Estimator`` and its fitted state; ``Transformer``.
 - ``presets``: ``PRESETS``, ``make_preset``, ``default_preset``: pipelines for kinds of data.
 - ``validation``: checks of rows, labels and arguments, before work starts.
 - ``state_checks``: checks of fitted attributes, which may come from a file.

@@ -32,7 +32,7 @@ class DictionaryCoder(
     """Code rows over atoms, and back.
 
     A subclass defines how rows are coded (``_pursuit``). Atoms are rows, ``components_``, unless
-    it defines another fitted state and coding problem (``_make_fitted``, ``_problem``).
+    it has another fitted state (``_make_fitted``), which makes the coding problem of rows.
     """
 
     sparse_output: bool
@@ -118,7 +118,8 @@ class DictionaryCoder(
 
     def _problem(self, X: Array) -> CodingProblem:
         """Return the problem of coding validated rows over the atoms."""
-        return LinearProblem(X, self._fitted(X).atoms(X.dtype))
+        problem: CodingProblem = self._fitted(X).problem(X)
+        return problem
 
     def _make_fitted(self, bring: Bring) -> Any:
         return LinearState(bring(self.components_))
@@ -190,8 +191,8 @@ class LinearState:
         """The atoms as vectors of the space of rows."""
         return Expansion(LinearKernel(), self.components)
 
-    def atoms(self, dtype: np.dtype[Any]) -> LinearAtoms:
-        """Return the atoms in the type of the signals."""
-        if dtype not in self._atoms:
-            self._atoms[dtype] = LinearAtoms(self.components.astype(dtype, copy=False))
-        return self._atoms[dtype]
+    def problem(self, X: Array) -> CodingProblem:
+        """Return the problem of coding rows over the atoms, in the type of the rows."""
+        if X.dtype not in self._atoms:
+            self._atoms[X.dtype] = LinearAtoms(self.components.astype(X.dtype, copy=False))
+        return LinearProblem(X, self._atoms[X.dtype])

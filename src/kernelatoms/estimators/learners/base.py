@@ -33,7 +33,10 @@ class DictionaryLearner:
     """What learns one dictionary, on its own or as that of one class of a classifier."""
 
     n_atoms: Any
+    max_iter: int
+    tol: float
     warm_start: bool
+    sparse_output: bool
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -62,6 +65,13 @@ class DictionaryLearner:
         """Return a run that learns from the rows X and sets the fitted attributes at its end."""
         raise NotImplementedError
 
+    def _check_parameters(self) -> None:
+        """Refuse parameters, before any work starts."""
+        check_count("max_iter", self.max_iter)
+        check_real("tol", self.tol, low=0)
+        check_flag("sparse_output", self.sparse_output)
+        check_flag("warm_start", self.warm_start)
+
     @staticmethod
     def _joint_problem(learners: Any, X: Array) -> CodingProblem:
         """Return the problem of coding rows over the atoms of several learners together."""
@@ -73,14 +83,6 @@ class DictionaryLearner:
         ``n_nonzero`` is the number of nonzeros per row asked for; only greedy pursuits use it.
         """
         raise NotImplementedError
-
-
-def check_parameters(learner: Any) -> None:
-    """Refuse parameters that all learners have, before any work starts."""
-    check_count("max_iter", learner.max_iter)
-    check_real("tol", learner.tol, low=0)
-    check_flag("sparse_output", learner.sparse_output)
-    check_flag("warm_start", learner.warm_start)
 
 
 def check_fitted_learner(learner: Any) -> tuple[int, int]:

@@ -18,7 +18,6 @@ from kernelatoms.estimators.learners.base import (
     DictionaryLearner,
     check_fitted_learner,
     check_ksvd,
-    check_parameters,
     check_size,
     choose_n_atoms,
     choose_n_nonzero,
@@ -204,15 +203,8 @@ class KernelLearner(KernelChoice, DictionaryLearner, DictionaryCoder):
 
     _joint_problem = staticmethod(joint_kernel_problem)
 
-    def _problem(self, X: Array) -> CodingProblem:
-        state: KernelState = self._fitted(X)
-        return state.problem(X)
-
     def _make_fitted(self, bring: Bring) -> KernelState:
         return KernelState(self, bring)
-
-    def _check_parameters(self) -> None:
-        check_parameters(self)
 
     def _check_state(self) -> None:
         """Refuse parameters and fitted attributes that contradict each other."""

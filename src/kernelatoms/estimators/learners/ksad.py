@@ -15,7 +15,6 @@ from kernelatoms.estimators.devices.border import learn
 from kernelatoms.estimators.learners.base import (
     DictionaryLearner,
     check_fitted_learner,
-    check_parameters,
     check_size,
     choose_n_atoms,
     fingerprint,
@@ -315,10 +314,6 @@ class KSAD(LowRankMap, DictionaryLearner, DictionaryCoder):
     def _update(self) -> Procrustes:
         return Procrustes(self.l1_weight_)
 
-    def _problem(self, X: Array) -> CodingProblem:
-        state: KernelState = self._fitted(X)
-        return state.problem(X)
-
     def _make_fitted(self, bring: Bring) -> KernelState:
         return KernelState(self, bring)
 
@@ -329,7 +324,7 @@ class KSAD(LowRankMap, DictionaryLearner, DictionaryCoder):
         return X
 
     def _check_parameters(self) -> None:
-        check_parameters(self)
+        super()._check_parameters()
         check_real("l1_weight", self.l1_weight, low=0)
         check_real("forget", self.forget, low=0, high=1, low_open=True)
         check_choice("solver", self.solver, SOLVERS)

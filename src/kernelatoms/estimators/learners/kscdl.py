@@ -20,7 +20,6 @@ from kernelatoms.estimators.devices.border import by_rows, learn
 from kernelatoms.estimators.learners.base import (
     DictionaryLearner,
     check_fitted_learner,
-    check_parameters,
     check_size,
     choose_n_atoms,
     fingerprint,
@@ -294,9 +293,6 @@ class KSCDL(KernelChoice, DictionaryLearner, DictionaryCoder):
     def _problem_over(self, rows: Array, atoms: Array) -> CodingProblem:
         return KernelProblem(rows, Expansion(self._kernel(), atoms))
 
-    def _problem(self, X: Array) -> CodingProblem:
-        return KernelProblem(X.astype(np.float64, copy=False), self._fitted().atoms)
-
     def _make_fitted(self, bring: Bring) -> "RowAtomsState":
         return RowAtomsState(self._kernel(), bring(self.components_))
 
@@ -418,7 +414,7 @@ class KSCDL(KernelChoice, DictionaryLearner, DictionaryCoder):
         return kernel
 
     def _check_parameters(self) -> None:
-        check_parameters(self)
+        super()._check_parameters()
         self._check_coding()
         check_flag("positive", self.positive)
         if self.step is not None:
@@ -476,6 +472,9 @@ class RowAtomsState:
         return Expansion(self.kernel, self.components)
 
     @cached_property
-    def atoms(self) -> KernelAtoms:
-        """The atoms, to code rows of float64 over."""
+    def _atoms(self) -> KernelAtoms:
         return KernelAtoms(Expansion(self.kernel, self.components.astype(np.float64)))
+
+    def problem(self, X: Array) -> CodingProblem:
+        """Return the problem of coding rows over the atoms, in float64."""
+        return KernelProblem(X.astype(np.float64, copy=False), self._atoms)

@@ -18,7 +18,6 @@ from kernelatoms.estimators.learners.base import (
     DictionaryLearner,
     check_fitted_learner,
     check_ksvd,
-    check_parameters,
     check_size,
     check_sums_fit,
     choose_n_atoms,
@@ -166,7 +165,7 @@ class LinearLearner(DictionaryLearner, DictionaryCoder):
             self.n_nonzero_coefs_ = choose_n_nonzero(self.n_nonzero_coefs, n_features, limit)
 
     def _check_parameters(self) -> None:
-        check_parameters(self)
+        super()._check_parameters()
         check_choice("selection", self.selection, ("omp", "ols"))
 
     def _check_state(self) -> None:

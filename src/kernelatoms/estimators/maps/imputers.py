@@ -1,15 +1,15 @@
 """Missing values: ``NearestImputer``; ``TrainingImputer``, medians in learning, and only there."""
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import OneToOneFeatureMixin, TransformerMixin
+from sklearn.base import OneToOneFeatureMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from kernelatoms.estimators.base import Estimator, unnamed
-from kernelatoms.estimators.devices.border import by_rows, learn
+from kernelatoms.estimators.base import Transformer
+from kernelatoms.estimators.devices.border import learn
 from kernelatoms.estimators.state_checks import check_features, require_floats
 from kernelatoms.estimators.validation import FLOATS, check_count
 from kernelatoms.features.imputation import fill_from_nearest
@@ -21,42 +21,8 @@ Array = NDArray[Any]
 _FARTHEST = 1e3
 
 
-@unnamed
-class _Imputer(OneToOneFeatureMixin, TransformerMixin, Estimator):
+class _Imputer(OneToOneFeatureMixin, Transformer):
     medians_: Array
-
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn from training rows what others are filled with.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features)
-            Training rows, NaN where values are missing.
-        y : ignored
-
-        Returns
-        -------
-        self
-        """
-        learn(self._fit, self, X)
-        return self
-
-    def _fit(self, X: Any) -> Any:
-        raise NotImplementedError
-
-    def transform(self, X: Any) -> Array:
-        """Return rows with what is missing filled in.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features)
-            Rows, NaN where values are missing.
-
-        Returns
-        -------
-        rows : array of shape (n_samples, n_features)
-        """
-        return by_rows(self._transform, X, self)
 
     def _transform(self, X: Any) -> Array:
         check_is_fitted(self)
@@ -67,12 +33,6 @@ class _Imputer(OneToOneFeatureMixin, TransformerMixin, Estimator):
 
     def _checked(self, X: Any, *, reset: bool = True) -> Any:
         return validate_data(self, X, dtype=FLOATS, ensure_all_finite="allow-nan", reset=reset)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
 
 
 class TrainingImputer(_Imputer):

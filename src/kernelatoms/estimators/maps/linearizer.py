@@ -1,16 +1,16 @@
 """``KernelLinearizer``: rows to virtual samples, so that linear methods work in feature space."""
 
 from functools import cached_property
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from kernelatoms.engine import machine
-from kernelatoms.estimators.base import Bring, Estimator
+from kernelatoms.estimators.base import Bring, Transformer
 from kernelatoms.estimators.devices.border import at_once, by_rows, learn
 from kernelatoms.estimators.devices.conversion import enter, to_machine
 from kernelatoms.estimators.maps.kernel_choice import KernelChoice, kernel_on
@@ -59,12 +59,17 @@ _N_OVERSAMPLES, _N_PASSES = 20, 16
 _ALIKE = 256
 
 
-class KernelLinearizer(KernelChoice, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
+class KernelLinearizer(KernelChoice, ClassNamePrefixFeaturesOutMixin, Transformer):
     """Map rows to virtual samples, whose inner products approximate a kernel.
 
     ``F = transform(X)`` has ``F @ F.T`` close to ``k(X, X)`` (equal, if every row is a landmark),
     so that any linear method on F is that method under the kernel. This is Algorithm 1 of
     Golts and Elad, *Linearized kernel dictionary learning*, 2016: a Nystroem map of reduced rank.
+
+    ``fit`` leaves rows with missing values (NaN) out, with a warning. ``transform`` estimates their
+    virtual samples from what is observed, and shrinks those above the estimate of k(x, x) to it;
+    "chi2", "additive_chi2", "precomputed" and functions refuse NaN. Tensors are mapped where they
+    are (float16 and bfloat16 in float32).
 
     Parameters
     ----------
@@ -172,24 +177,6 @@ class KernelLinearizer(KernelChoice, ClassNamePrefixFeaturesOutMixin, Transforme
         self.dtype = dtype
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Choose landmarks among the rows of X and factor their kernel matrix.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features)
-            Training rows; those with missing values (NaN) are left out, with a warning. k(train,
-            train) with ``kernel="precomputed"``. Tensors are mapped where they are (float16 and
-            bfloat16 in float32); attributes are then tensors there.
-        y : ignored
-
-        Returns
-        -------
-        self
-        """
-        learn(self._fit, self, X)
-        return self
-
     def _fit(self, X: Any) -> None:
         kernel = self._asked_kernel()
         solver = self._check_solver()
@@ -287,22 +274,6 @@ class KernelLinearizer(KernelChoice, ClassNamePrefixFeaturesOutMixin, Transforme
     def _limits(self, kernel: Kernel, X: Array) -> Limits:
         """Coordinates of float32 kernel values that are nearly all the same are noise."""
         return Limits(alike=_ALIKE * float(np.finfo(X.dtype).eps))
-
-    def transform(self, X: Any) -> Array:
-        """Return the virtual samples of X (eq. (24)), computed in blocks.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features)
-            Rows; k(new, train) with ``kernel="precomputed"``. Virtual samples of rows with
-            missing values (NaN) are estimated from what is observed, and shrunk to the estimate
-            of k(x, x); "chi2", "additive_chi2", "precomputed" and functions refuse NaN.
-
-        Returns
-        -------
-        F : array of shape (n_samples, n_components_)
-        """
-        return by_rows(self._transform, X, self, frames=True)
 
     def _transform(self, X: Any) -> Array:
         check_is_fitted(self)
@@ -466,7 +437,8 @@ class KernelLinearizer(KernelChoice, ClassNamePrefixFeaturesOutMixin, Transforme
         tags.input_tags.pairwise = self._precomputed
         tags.input_tags.sparse = True  # dense inside
         tags.input_tags.allow_nan = self._takes_missing  # in transform; fit leaves such rows out
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"] if self.dtype is None else []
+        if self.dtype is not None:
+            tags.transformer_tags.preserves_dtype = []
         return tags
 
 
