@@ -101,6 +101,7 @@ def denoise_image(
     True
     """
     image, dictionary = on_cpu("denoise_image", image=image, dictionary=dictionary)
+    dictionary = getattr(dictionary, "components_", dictionary)
     planes, back = planes_of(image)
     side = check_count("patch_size", patch_size, low=2)
     if min(planes[0].shape) < side:
@@ -175,9 +176,9 @@ def denoise_rows(
     """
     X, dictionary = on_cpu("denoise_rows", X=X, dictionary=dictionary)
     rows = check_rows(X)
-    given = _atoms_of(dictionary)
+    dictionary = getattr(dictionary, "components_", dictionary)
     if window is None:
-        window = min(64, rows.shape[1]) if given is None else np.shape(given)[-1]
+        window = min(64, rows.shape[1]) if dictionary is None else np.shape(dictionary)[-1]
     width = check_count("window", window)
     if width > rows.shape[1]:
         raise ValueError(
@@ -190,10 +191,6 @@ def denoise_rows(
     plane = rows.astype(np.float64)
     level = sigma_of(plane, rows=True) if sigma is None else check_real("sigma", sigma, low=0)
     return _clean(plane, level, **options).astype(rows.dtype)
-
-
-def _atoms_of(dictionary: Any) -> Any:
-    return getattr(dictionary, "components_", dictionary)
 
 
 def _checked(
@@ -211,7 +208,7 @@ def _checked(
             f"{n_values} values, not all of which could be coded; take {n_values} or more."
         )
     if dictionary is not None:
-        atoms = check_dictionary("dictionary", _atoms_of(dictionary), n_values, np.float64)
+        atoms = check_dictionary("dictionary", dictionary, n_values, np.float64)
     return {
         "shape": shape, "atoms": atoms, "n_atoms": n_atoms,
         "max_iter": check_count("max_iter", max_iter, low=0),

@@ -68,7 +68,8 @@ class DictionaryCoder(
     def inverse_transform(self, codes: Any) -> Array:
         """Return the signals that codes represent: ``codes @ components_``.
 
-        Under a kernel, these are the learned ridge pre-images; ``preimage`` offers other methods.
+        Under a kernel, these are learned ridge pre-images (of ``KSCDL`` others, see there);
+        ``preimage`` offers other methods.
 
         Parameters
         ----------

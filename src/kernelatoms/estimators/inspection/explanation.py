@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
-from sklearn.pipeline import Pipeline
 
 from kernelatoms.estimators.devices.border import by_rows, on_cpu
 from kernelatoms.estimators.devices.use_device import on_the_cpu
+from kernelatoms.estimators.inspection.pipelines import called, flat_steps
 
 Array = NDArray[Any]
 
@@ -281,25 +281,17 @@ def explain(model: Any, X: Any) -> list[Explanation]:
     True
     """
     X = on_cpu("explain", model=model, X=X)[1]
-    last = model
-    while isinstance(last, Pipeline) and last.steps:
-        last = last.steps[-1][1]
+    *before, last = flat_steps(model) or [model]
     if not callable(getattr(last, "explain", None)) or isinstance(last, type):
-        what = type(last).__name__ if not isinstance(last, str | type) else repr(last)
-        hint = ""
-        if hasattr(model, "best_estimator_"):
-            hint = " A search holds its model in best_estimator_: pass that."
         raise TypeError(
             "model must be a fitted classifier of kernelatoms (ClassDictionaryClassifier, "
             "CRCClassifier or SRCClassifier, say), or a Pipeline that ends in one, got "
-            f"{'a Pipeline that ends in ' if last is not model else ''}{what}.{hint}"
+            f"{called(model, last)}"
         )
     with on_the_cpu():
-        while isinstance(model, Pipeline):
-            if len(model.steps) > 1:
-                X = model[:-1].transform(X)
-            model = model.steps[-1][1]
-        explanations: list[Explanation] = model.explain(X)
+        for step in before:
+            X = step.transform(X)
+        explanations: list[Explanation] = last.explain(X)
     return explanations
 
 

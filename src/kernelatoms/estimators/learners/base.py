@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.callback import with_callbacks
+from sklearn.utils import check_random_state
 
 from kernelatoms.coding.problem import CodingProblem
 from kernelatoms.coding.pursuits import OMP, Pursuit
@@ -15,7 +16,6 @@ from kernelatoms.estimators.base import unnamed
 from kernelatoms.estimators.devices.border import learn
 from kernelatoms.estimators.state_checks import (
     check_features,
-    check_learner_parameters,
     check_passes,
     require_count,
 )
@@ -88,8 +88,13 @@ class DictionaryLearner:
 def check_fitted_learner(learner: Any) -> tuple[int, int]:
     """Check what all fitted learners have; return the numbers of atoms and of features."""
     learner._check_parameters()
-    check_learner_parameters(learner)
+    for name in ("n_nonzero_coefs", "transform_n_nonzero_coefs"):
+        if getattr(learner, name, None) is not None:
+            check_count(name, getattr(learner, name))
+    if learner.n_atoms is not None and not _is_share(learner):
+        check_count("n_atoms", learner.n_atoms)
     _check_share(learner)
+    check_random_state(learner.random_state)
     check_passes(learner)
     return require_count(learner, "n_atoms_"), check_features(learner)
 

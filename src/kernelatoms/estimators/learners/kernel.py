@@ -321,9 +321,7 @@ class KernelKSVD(KernelLearner):
     tol : float, default=1e-4
         Stop when three passes together lower the objective by no more than this share of it.
     coordinates : "exact", float or KernelLinearizer, default="exact"
-        Exact, of all independent rows; or of anchors drawn until this share of the kernel's trace
-        is left (randomly pivoted Cholesky), for smaller models and where the n x n kernel matrix
-        does not fit; or the landmarks of a ``KernelLinearizer``, with this kernel for its own.
+        As in ``KernelMOD``.
     base : array of shape (n_base, n_features), optional
         Make atoms of these rows instead of the training rows; row numbers, if precomputed.
     init : {"rows", "sums"}, default="rows"

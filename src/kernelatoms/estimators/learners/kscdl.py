@@ -16,7 +16,7 @@ from kernelatoms.coding.pursuits import KSC, OMP, Lasso, Pursuit, code_over_near
 from kernelatoms.estimators.base import Bring
 from kernelatoms.estimators.coding.arguments import L1_METHODS, refuse_of_other_methods
 from kernelatoms.estimators.coding.dictionary_coder import DictionaryCoder
-from kernelatoms.estimators.devices.border import by_rows, learn
+from kernelatoms.estimators.devices.border import learn
 from kernelatoms.estimators.learners.base import (
     DictionaryLearner,
     check_fitted_learner,
@@ -150,6 +150,10 @@ class KSCDL(KernelChoice, DictionaryLearner, DictionaryCoder):
     -----
     Computed in float64, also for float32 rows: under a wide kernel all kernel values are near 1.
 
+    ``inverse_transform`` returns rows y with phi(y) nearest to sum_j w_j phi(d_j), by eq. (19):
+    ``codes @ components_`` under the linear kernel; under RBF and polynomial ones a local minimum,
+    from several starts. A code of zeros represents the row 0.
+
     Examples
     --------
     Rows along a curve, which a linear dictionary needs both coordinates for:
@@ -267,23 +271,6 @@ class KSCDL(KernelChoice, DictionaryLearner, DictionaryCoder):
         )  # fmt: skip
         atoms = state.dictionary.astype(dtype, copy=False)
         self._set(components_=atoms, state_=state, **pass_attributes(state))
-
-    def inverse_transform(self, codes: Any) -> Array:
-        """Return the rows that codes represent, by eq. (19): phi(y) nearest to sum_j w_j phi(d_j).
-
-        ``codes @ components_`` under the linear kernel; under RBF and polynomial ones a local
-        minimum, from several starts. A code of zeros represents the row 0.
-
-        Parameters
-        ----------
-        codes : dense or CSR array of shape (n_samples, n_atoms_)
-            Coefficients, as ``transform`` returns them.
-
-        Returns
-        -------
-        rows : array of shape (n_samples, n_features)
-        """
-        return by_rows(self._inverse_transform, codes, self, name="codes")
 
     def _inverse_transform(self, codes: Any) -> Array:
         codes = self._check_codes(codes)

@@ -55,11 +55,8 @@ from kernelatoms.similarity.base import check_flag
 
 Array = NDArray[Any]
 
-# With l1 codes, batch t weighs the sums of the past by (1 - 1/t) to this power. Of 2, 3 and 4, on
-# 8 x 8 and 12 x 12 patches of two photographs (six runs of the learner of benchmarks/online.py, 256
-# atoms, batches of 512, CPU time on one thread): to a held-out objective 0.1% above where the
-# slowest run ended, 3 takes 0.70 to 1.00 of the time of 2, to 1% above it 0.77 to 1.02. 4 takes
-# 0.63 to 1.00 and 0.72 to 1.14: better late, worse early.
+# With l1 codes, batch t weighs the sums of the past by (1 - 1/t) to this power; 2 is slower, 4
+# better late and worse early. See docs/decisions/034-online-learning.md.
 _FORGETTING = 3
 
 
