@@ -85,6 +85,34 @@ class DictionaryLearner:
         raise NotImplementedError
 
 
+@unnamed
+class BatchLearner:
+    """What learns from rows that come in batches, too."""
+
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """Take in a batch: code it, add what it tells to the past ones, improve the dictionary.
+
+        The first batch settles what depends on all rows in ``fit``: gamma, and the map of ``KSAD``,
+        for which it should have more rows than there are to be atoms. Rows of the first batches
+        become atoms until there are ``n_atoms``. After ``fit``, batches go on from its best pass.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            A batch of signals; missing values (NaN) as in ``fit``.
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        learn(self._partial_fit, self, X, from_nothing=False)
+        return self
+
+    def _partial_fit(self, X: Any) -> None:
+        raise NotImplementedError
+
+
 def check_fitted_learner(learner: Any) -> tuple[int, int]:
     """Check what all fitted learners have; return the numbers of atoms and of features."""
     learner._check_parameters()

@@ -1,6 +1,6 @@
 """``KSAD``: an orthonormal dictionary in a kernel's feature space."""
 
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,8 +11,8 @@ from kernelatoms.coding.pursuits import Pursuit, Threshold
 from kernelatoms.engine import machine
 from kernelatoms.estimators.base import Bring
 from kernelatoms.estimators.coding.dictionary_coder import DictionaryCoder
-from kernelatoms.estimators.devices.border import learn
 from kernelatoms.estimators.learners.base import (
+    BatchLearner,
     DictionaryLearner,
     check_fitted_learner,
     check_size,
@@ -48,7 +48,7 @@ from kernelatoms.similarity.inner import LinearKernel
 Array = NDArray[Any]
 
 
-class KSAD(LowRankMap, DictionaryLearner, DictionaryCoder):
+class KSAD(LowRankMap, BatchLearner, DictionaryLearner, DictionaryCoder):
     """Learn an orthonormal dictionary under a kernel: soft-threshold codes, Procrustes update.
 
     The unsupervised part of K-SAD (Chhabra, Wallace and Hopgood, *Improved image discrimination
@@ -189,26 +189,6 @@ class KSAD(LowRankMap, DictionaryLearner, DictionaryCoder):
             return LinearProblem(F, atoms, complete=True)
 
         yield from learn_by_passes(self, X, F, problem_of, state, mapped.attributes)
-
-    def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Take in a batch: code it, add its sums to the past ones, turn the dictionary.
-
-        The first batch settles the kernel's gamma, the landmarks and with them the number of atoms:
-        it should be typical, and have more rows than there are to be atoms. After ``fit``, batches
-        add to the sums of its best pass.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features)
-            A batch of signals; those with missing values (NaN) are left out, with a warning.
-        y : ignored
-
-        Returns
-        -------
-        self
-        """
-        learn(self._partial_fit, self, X, from_nothing=False)
-        return self
 
     def _partial_fit(self, X: Any) -> None:
         self._check_parameters()

@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +16,8 @@ from kernelatoms.coding.pursuits import KSC, OMP, Lasso, Pursuit, code_over_near
 from kernelatoms.estimators.base import Bring
 from kernelatoms.estimators.coding.arguments import L1_METHODS, refuse_of_other_methods
 from kernelatoms.estimators.coding.dictionary_coder import DictionaryCoder
-from kernelatoms.estimators.devices.border import learn
 from kernelatoms.estimators.learners.base import (
+    BatchLearner,
     DictionaryLearner,
     check_fitted_learner,
     check_size,
@@ -66,13 +66,14 @@ _FORGETTING = 4
 _ROWS_LOOKED_AT = 500
 
 
-class KSCDL(KernelChoice, DictionaryLearner, DictionaryCoder):
+class KSCDL(KernelChoice, BatchLearner, DictionaryLearner, DictionaryCoder):
     """Learn a dictionary of rows for l1 coding in the feature space of a kernel.
 
     Minimises half of |phi(x) - sum_j w_j phi(d_j)|^2 plus ``alpha`` |w|_1 over all signals x,
     their codes w and the atoms d_j, which are rows (eq. (3) of "Fast kernel sparse coding"). Passes
     alternate between codes, to a duality gap of 1e-6 of k(x, x), and a step of all atoms along the
-    gradient (11), scaled by its curvature and shortened where it would not lower the objective.
+    gradient (11), scaled by its curvature (with ``partial_fit``, by that of all batches so far) and
+    shortened where it would not lower the objective.
     Atoms that no signal uses become the worst represented signals. The paper's own algorithm is
     ``method="fksc", change_tol=1e-3, step=1, dict_init="normal"``.
 
@@ -228,25 +229,6 @@ class KSCDL(KernelChoice, DictionaryLearner, DictionaryCoder):
             self.change_tol,
         )  # fmt: skip
         self._warn_of_empty_codes(X)
-
-    def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Take in a batch: code it, and take one step that lowers its objective.
-
-        The curvature of the batches so far, early ones fading, scales the step. Rows of the first
-        batches become atoms until there are ``n_atoms``; the first one chooses gamma.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features)
-            A batch of signals, without missing values (NaN).
-        y : ignored
-
-        Returns
-        -------
-        self
-        """
-        learn(self._partial_fit, self, X, from_nothing=False)
-        return self
 
     def _partial_fit(self, X: Any) -> None:
         self._check_parameters()

@@ -15,6 +15,7 @@ from kernelatoms.estimators.coding.dictionary_coder import DictionaryCoder
 from kernelatoms.estimators.devices.border import learn
 from kernelatoms.estimators.devices.conversion import to_machine
 from kernelatoms.estimators.learners.base import (
+    BatchLearner,
     DictionaryLearner,
     check_fitted_learner,
     check_ksvd,
@@ -274,7 +275,7 @@ class KSVD(LinearLearner):
         check_ksvd(self)
 
 
-class MOD(LinearLearner):
+class MOD(BatchLearner, LinearLearner):
     """Learn a dictionary by MOD: sparse coding, then the best dictionary for the codes.
 
     With greedy codes, minimises |X - W D|^2 over codes W with few nonzeros per row and unit-norm
@@ -377,26 +378,6 @@ class MOD(LinearLearner):
         self.alpha = alpha
         self.positive = positive
         self.forget = forget
-
-    def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Take in a batch: code it, add its sums to the past ones, improve the dictionary.
-
-        Rows of the first batches become atoms until there are ``n_atoms``. After ``fit``, batches
-        add to the sums of its best pass.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features)
-            A batch of signals; those with missing values (NaN) are left out, with a warning, or
-            refused with ``alpha``.
-        y : ignored
-
-        Returns
-        -------
-        self
-        """
-        learn(self._partial_fit, self, X, from_nothing=False)
-        return self
 
     def _partial_fit(self, X: Any) -> None:
         self._check_parameters()
