@@ -11,13 +11,11 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernelatoms.engine import Array
 from kernelatoms.learning.moments import Moments
 from kernelatoms.learning.state import LearnerState
 from kernelatoms.limits import MODEL_COLUMNS
-
-Array = NDArray[Any]
 
 
 def held(owner: Any, name: str) -> Any:

@@ -21,12 +21,10 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from kernelatoms.engine import is_array, is_device_array
+from kernelatoms.engine import Array, is_array, is_device_array
 from kernelatoms.estimators.devices.conversion import enter
 from kernelatoms.features.memory import check_fits
 from kernelatoms.similarity.missing import rows_with_missing
-
-Array = NDArray[Any]
 
 FLOATS = [np.float64, np.float32]
 

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from kernelatoms.coding.problem import CodingProblem, GivenProblem, KernelProblem, LinearProblem
+from kernelatoms.engine import Array
 from kernelatoms.estimators.coding.dictionary_coder import DictionaryCoder
 from kernelatoms.estimators.devices.conversion import to_machine
 from kernelatoms.estimators.validation import (
@@ -28,8 +29,6 @@ from kernelatoms.similarity.factory import check_kernel, check_machine, is_preco
 from kernelatoms.similarity.inner import LinearKernel
 from kernelatoms.similarity.missing import rows_with_missing
 from kernelatoms.similarity.user_kernels import PrecomputedKernel
-
-Array = NDArray[Any]
 
 #: Methods of ``sparse_encode`` that minimise half of |x - D w|^2 plus alpha |w|_1.
 L1_METHODS = ("lasso", "ksc", "fksc")

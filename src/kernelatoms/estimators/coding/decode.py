@@ -4,18 +4,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
 from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
+from kernelatoms.engine import Array
 from kernelatoms.estimators.devices.border import on_cpu
 from kernelatoms.estimators.inspection.pipelines import flat_steps
 from kernelatoms.estimators.validation import FLOATS, check_codes
-
-Array = NDArray[Any]
-
 
 # Steps that make the norms of rows 1.
 _UNIT = ("Normalizer", "RowNormalizer")

@@ -9,13 +9,13 @@ patches overlap, they are averaged. The dictionary is learned on the noisy patch
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from kernelatoms.coding.atom_products import LinearAtoms
 from kernelatoms.coding.omp import omp
 from kernelatoms.coding.problem import LinearProblem
 from kernelatoms.coding.pursuits import OMP
+from kernelatoms.engine import Array
 from kernelatoms.estimators.coding.noise import check_rows, planes_of, sigma_of
 from kernelatoms.estimators.devices.border import on_cpu
 from kernelatoms.estimators.validation import (
@@ -28,8 +28,6 @@ from kernelatoms.features.patches import PatchSum, cosines, patches_of
 from kernelatoms.learning.ksvd import KSVDUpdate
 from kernelatoms.learning.loop import learn
 from kernelatoms.learning.state import LearnerState, unit_rows
-
-Array = NDArray[Any]
 
 # The share of the noise's norm to which patches are coded: 1.15 in the paper, so that 93% of
 # patches of 64 pixels have less noise than that.

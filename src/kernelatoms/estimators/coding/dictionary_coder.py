@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.callback import CallbackSupportMixin
 from sklearn.utils.validation import check_is_fitted
@@ -13,7 +12,7 @@ from kernelatoms.coding.atom_products import LinearAtoms
 from kernelatoms.coding.codes import Codes
 from kernelatoms.coding.problem import CodingProblem, LinearProblem, split_missing
 from kernelatoms.coding.pursuits import Pursuit, code_over_nearest
-from kernelatoms.engine import machine
+from kernelatoms.engine import Array, machine
 from kernelatoms.estimators.base import Bring, Estimator, unnamed
 from kernelatoms.estimators.devices.border import at_once, by_rows
 from kernelatoms.estimators.validation import check_codes, validate_new, wants_frame
@@ -21,8 +20,6 @@ from kernelatoms.features.expansion import Expansion
 from kernelatoms.features.linear_algebra import check_squares
 from kernelatoms.features.memory import check_dense_fits
 from kernelatoms.similarity.inner import LinearKernel
-
-Array = NDArray[Any]
 
 
 @unnamed

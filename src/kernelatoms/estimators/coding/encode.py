@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
 
 from kernelatoms.coding import fksc, ksc, lasso, omp
 from kernelatoms.coding.codes import Codes
@@ -13,7 +12,7 @@ from kernelatoms.coding.lasso import lasso_path as path_of
 from kernelatoms.coding.problem import CodingProblem
 from kernelatoms.coding.ridge import ridge
 from kernelatoms.coding.threshold import threshold
-from kernelatoms.engine import is_device_array
+from kernelatoms.engine import Array, is_device_array
 from kernelatoms.estimators.coding.arguments import (
     METHODS,
     check_alpha,
@@ -38,8 +37,6 @@ from kernelatoms.estimators.validation import (
 )
 from kernelatoms.features.memory import check_dense_fits, check_fits
 from kernelatoms.similarity.base import check_flag
-
-Array = NDArray[Any]
 
 _L1: dict[str, Callable[..., Codes]] = {"lasso": lasso, "ksc": ksc, "fksc": fksc}
 

@@ -4,14 +4,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import check_array
 
+from kernelatoms.engine import Array
 from kernelatoms.estimators.devices.border import on_cpu
 from kernelatoms.estimators.validation import FLOATS
 from kernelatoms.similarity.base import check_flag
-
-Array = NDArray[Any]
 
 # Noise is measured in squares (stretches of rows) of this many values, of which the tenth part
 # that is quietest shows noise and hardly anything else.

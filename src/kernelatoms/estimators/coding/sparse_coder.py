@@ -4,11 +4,10 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils.validation import check_is_fitted
 
-from kernelatoms.engine import is_array
+from kernelatoms.engine import Array, is_array
 from kernelatoms.estimators.base import Bring, Transformer
 from kernelatoms.estimators.coding.arguments import METHODS, TAKEN_BY, refuse_of_other_methods
 from kernelatoms.estimators.coding.encode import sparse_encode
@@ -26,8 +25,6 @@ from kernelatoms.estimators.validation import (
     wants_frame,
 )
 from kernelatoms.similarity.base import check_flag
-
-Array = NDArray[Any]
 
 
 class SparseCoder(ClassNamePrefixFeaturesOutMixin, Transformer):

@@ -5,12 +5,10 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from kernelatoms.engine import Array
 from kernelatoms.estimators.validation import check_count, check_real
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)

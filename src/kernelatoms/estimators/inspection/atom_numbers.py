@@ -8,10 +8,9 @@ import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.utils import column_or_1d
 
+from kernelatoms.engine import Array
 from kernelatoms.estimators.devices.border import on_cpu
 from kernelatoms.estimators.inspection.pipelines import unwrap_pipeline
-
-Array = NDArray[Any]
 
 # Rows of a Gram matrix turned to cosines at once.
 _ROWS_AT_ONCE = 512

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelatoms.engine import Array
 from kernelatoms.estimators.devices.border import on_cpu
 from kernelatoms.estimators.inspection.pipelines import (
     UnwrappedPipeline,
@@ -17,8 +18,6 @@ from kernelatoms.features.expansion import Expansion
 from kernelatoms.similarity import Kernel
 from kernelatoms.similarity.inner import LinearKernel
 from kernelatoms.similarity.user_kernels import PrecomputedKernel
-
-Array = NDArray[Any]
 
 # Errors of the two signs this near to each other are the same but for where the steps stopped.
 _ALIKE = 1e-6

@@ -8,11 +8,10 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
+from kernelatoms.engine import Array
 from kernelatoms.estimators.devices.border import by_rows, on_cpu
 from kernelatoms.estimators.devices.use_device import on_the_cpu
 from kernelatoms.estimators.inspection.pipelines import called, flat_steps
-
-Array = NDArray[Any]
 
 # A table of atoms ends here, and says how many more there are.
 _ATOMS_SHOWN = 10

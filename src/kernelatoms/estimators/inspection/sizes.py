@@ -6,14 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import KFold, StratifiedKFold
 
+from kernelatoms.engine import Array
 from kernelatoms.estimators.devices.border import on_cpu
 from kernelatoms.estimators.validation import check_count
-
-Array = NDArray[Any]
 
 #: What is tried where nothing else is said.
 N_ATOMS, N_NONZEROS = (10, 20, 50, 100, 200), (1, 2, 5, 10)

@@ -5,13 +5,12 @@ from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.callback import with_callbacks
 from sklearn.utils import check_random_state
 
 from kernelatoms.coding.problem import CodingProblem
 from kernelatoms.coding.pursuits import OMP, Pursuit
-from kernelatoms.engine import to_numpy
+from kernelatoms.engine import Array, to_numpy
 from kernelatoms.estimators.base import unnamed
 from kernelatoms.estimators.devices.border import learn
 from kernelatoms.estimators.state_checks import (
@@ -24,8 +23,6 @@ from kernelatoms.features.memory import check_fits
 from kernelatoms.learning.loop import Run, passes, run
 from kernelatoms.learning.state import LearnerState, atoms_from_rows, atoms_from_sums
 from kernelatoms.similarity.base import check_flag
-
-Array = NDArray[Any]
 
 
 @unnamed

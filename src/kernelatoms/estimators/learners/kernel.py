@@ -3,13 +3,12 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from kernelatoms.coding.problem import CodingProblem, LinearProblem
 from kernelatoms.coding.pursuits import Pursuit
-from kernelatoms.engine import machine
+from kernelatoms.engine import Array, machine
 from kernelatoms.estimators.base import Bring, unnamed
 from kernelatoms.estimators.coding.dictionary_coder import DictionaryCoder
 from kernelatoms.estimators.devices.border import as_labels
@@ -57,8 +56,6 @@ from kernelatoms.learning.mod import LeastSquares
 from kernelatoms.learning.state import LearnerState, unit_rows
 from kernelatoms.similarity import Kernel
 from kernelatoms.similarity.factory import as_anchors
-
-Array = NDArray[Any]
 
 
 @unnamed

@@ -6,13 +6,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from kernelatoms.coding.atom_products import KernelAtoms
 from kernelatoms.coding.codes import Codes
 from kernelatoms.coding.problem import CodingProblem, KernelProblem
 from kernelatoms.coding.pursuits import KSC, OMP, Lasso, Pursuit, code_over_nearest
+from kernelatoms.engine import Array
 from kernelatoms.estimators.base import Bring
 from kernelatoms.estimators.coding.arguments import L1_METHODS, refuse_of_other_methods
 from kernelatoms.estimators.coding.dictionary_coder import DictionaryCoder
@@ -56,8 +56,6 @@ from kernelatoms.similarity.base import check_flag
 from kernelatoms.similarity.contrast import blind_part
 from kernelatoms.similarity.factory import check_gradient
 from kernelatoms.similarity.gammas import GAMMA_WORDS, check_gamma
-
-Array = NDArray[Any]
 
 # Batch t weighs the curvature of the past by (1 - 1/t) to this power: steps shrink as 5/t, which
 # on circles and PlanetLab is nearer to fit's objective after a few epochs than 1/t and 3/t.

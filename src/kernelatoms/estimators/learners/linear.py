@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from kernelatoms.coding.problem import CodingProblem, LinearProblem
 from kernelatoms.coding.pursuits import Lasso, Pursuit
+from kernelatoms.engine import Array
 from kernelatoms.estimators.base import unnamed
 from kernelatoms.estimators.coding.dictionary_coder import DictionaryCoder
 from kernelatoms.estimators.devices.border import learn
@@ -53,8 +53,6 @@ from kernelatoms.learning.loop import Run, learn_batch
 from kernelatoms.learning.mod import BlockDescent, LeastSquares
 from kernelatoms.learning.state import LearnerState, atoms_from_rows, unit_rows
 from kernelatoms.similarity.base import check_flag
-
-Array = NDArray[Any]
 
 # With l1 codes, batch t weighs the sums of the past by (1 - 1/t) to this power; 2 is slower, 4
 # better late and worse early. See docs/decisions/034-online-learning.md.

@@ -5,13 +5,11 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
 from sklearn.base import clone
 
 from kernelatoms.coding.problem import CodingProblem
+from kernelatoms.engine import Array
 from kernelatoms.similarity import Kernel
-
-Array = NDArray[Any]
 
 # Rows to try on, more if the atoms asked for need them, and the passes of every trial.
 _ROWS = 800

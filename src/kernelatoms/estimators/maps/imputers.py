@@ -8,14 +8,13 @@ from sklearn.base import OneToOneFeatureMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from kernelatoms.engine import Array
 from kernelatoms.estimators.base import Transformer
 from kernelatoms.estimators.devices.border import learn
 from kernelatoms.estimators.state_checks import check_features, require_floats
 from kernelatoms.estimators.validation import FLOATS, check_count
 from kernelatoms.features.imputation import fill_from_nearest
 from kernelatoms.similarity.missing import rows_with_missing
-
-Array = NDArray[Any]
 
 # Standard deviations from the median that count as further than anything: squares stay numbers.
 _FARTHEST = 1e3

@@ -4,12 +4,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from kernelatoms.engine import machine
+from kernelatoms.engine import Array, machine
 from kernelatoms.estimators.base import Bring, Transformer
 from kernelatoms.estimators.devices.border import at_once, by_rows, learn
 from kernelatoms.estimators.devices.conversion import enter, to_machine
@@ -46,8 +45,6 @@ from kernelatoms.features.samplers import SAMPLERS
 from kernelatoms.similarity import Kernel
 from kernelatoms.similarity.contrast import Limits
 from kernelatoms.similarity.missing import rows_with_missing
-
-Array = NDArray[Any]
 
 #: What ``solver`` may be.
 SOLVERS = ("auto", "full", "randomized")

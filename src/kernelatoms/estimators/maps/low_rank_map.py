@@ -3,13 +3,11 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernelatoms.engine import Array
 from kernelatoms.estimators.maps.kernel_choice import KernelChoice
 from kernelatoms.estimators.maps.linearizer import KernelLinearizer
 from kernelatoms.estimators.validation import check_count, clip_count
-
-Array = NDArray[Any]
 
 DEFAULT_ATOMS = 500
 # Default number of landmarks per atom. One per atom loses up to three points on faces and half a

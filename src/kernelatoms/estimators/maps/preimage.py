@@ -3,9 +3,9 @@
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import check_array
 
+from kernelatoms.engine import Array
 from kernelatoms.estimators.devices.border import on_cpu
 from kernelatoms.estimators.validation import (
     FLOATS,
@@ -17,8 +17,6 @@ from kernelatoms.estimators.validation import (
 from kernelatoms.features.preimage import preimage_rows
 from kernelatoms.similarity import make_kernel
 from kernelatoms.similarity.factory import check_kernel, is_precomputed
-
-Array = NDArray[Any]
 
 _METHODS = ("auto", "fixed-point", "distance", "ridge")
 

@@ -3,16 +3,13 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from kernelatoms.engine import is_device_array
+from kernelatoms.engine import Array, is_device_array
 from kernelatoms.estimators.base import Transformer
 from kernelatoms.estimators.state_checks import check_features
 from kernelatoms.estimators.validation import FLOATS, check_real, validate_any
 from kernelatoms.similarity.missing import energy_from_parts, rows_with_missing
-
-Array = NDArray[Any]
 
 
 class RowNormalizer(Transformer):
