@@ -184,10 +184,10 @@ def choose_n_nonzero(asked: int | None, n_features: int, limit: int) -> int:
     )
 
 
-def greedy_pursuit(learner: Any, n_nonzero: int, positive: bool = False) -> OMP:
+def greedy_pursuit(learner: Any, n_nonzero: int) -> OMP:
     """Return how rows are coded with at most so many nonzeros, by OMP or OLS (``selection``)."""
     check_choice("selection", learner.selection, ("omp", "ols"))
-    return OMP(n_nonzero, learner.selection, positive)
+    return OMP(n_nonzero, learner.selection, getattr(learner, "positive", False))
 
 
 def check_ksvd(learner: Any) -> None:

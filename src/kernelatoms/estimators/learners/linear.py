@@ -433,13 +433,10 @@ class MOD(BatchLearner, LinearLearner):
     def _pursuit(self) -> Pursuit:
         if self.alpha is not None:
             return Lasso(check_real("alpha", self.alpha, low=0, low_open=True), self.positive)
-        return greedy_pursuit(self, self.n_nonzero_coefs_, self.positive)
+        return super()._pursuit()
 
     def _joint_pursuit(self, n_atoms: int, n_nonzero: int | None) -> Pursuit:
-        if self.alpha is not None:
-            return self._pursuit()
-        count = min(n_nonzero or self.n_nonzero_coefs_, n_atoms, self.n_features_in_)
-        return greedy_pursuit(self, count, self.positive)
+        return super()._joint_pursuit(n_atoms, n_nonzero) if self._is_greedy else self._pursuit()
 
     def _update(self) -> Any:
         return LeastSquares() if self.alpha is None else BlockDescent(float(self.alpha))
