@@ -159,16 +159,22 @@ def check_candidates(candidates: Any, problem: CodingProblem) -> NDArray[np.int3
     return np.ascontiguousarray(lists, dtype=np.int32, like=lists)
 
 
+def check_codes_of(name: str, codes: Any, problem: CodingProblem) -> Any:
+    """Return codes, dense or in CSR, with a coefficient for each signal and atom."""
+    codes = check_any(codes, accept_sparse="csr", dtype=FLOATS, input_name=name)
+    if codes.shape != (problem.n_signals, problem.n_atoms):
+        raise ValueError(
+            f"{name} must have shape {(problem.n_signals, problem.n_atoms)}, a coefficient for "
+            f"each signal and atom, got {codes.shape}."
+        )
+    return codes
+
+
 def check_start(start: Any, problem: CodingProblem) -> Array | None:
     """Return codes to start from as a dense array."""
     if start is None:
         return None
-    codes = check_any(start, accept_sparse="csr", dtype=FLOATS, input_name="start")
-    if codes.shape != (problem.n_signals, problem.n_atoms):
-        raise ValueError(
-            f"start must have shape {(problem.n_signals, problem.n_atoms)}, a coefficient for each "
-            f"signal and atom, got {codes.shape}."
-        )
+    codes = check_codes_of("start", start, problem)
     dense = codes.toarray() if hasattr(codes, "toarray") else codes
     return np.asarray(dense, like=problem.like)
 

@@ -180,42 +180,38 @@ def sparse_encode(
         problem = make_problem(X, dictionary, kernel, energy, **kernel_parameters)
         if not sparse_output or (method in ("ridge", "threshold") and candidates is None):
             check_dense_fits(problem.n_signals, problem.n_atoms, X.itemsize, like=X)
+        allowed = check_candidates(candidates, problem)
+        if method != "omp":
+            check_complete(X)
         if method == "omp":
             stop_at = check_max_residual(max_residual, absolute, problem)
             codes: Codes = omp(
                 problem,
                 choose_n_nonzero(n_nonzero_coefs, stop_at is not None, problem, X.shape[1]),
                 max_residual=stop_at, absolute=absolute, selection=selection, positive=positive,
-                candidates=check_candidates(candidates, problem),
+                candidates=allowed,
             )  # fmt: skip
-            return _as_asked(codes, X, sparse_output)
-        check_complete(X)
-        if method == "ridge":
+        elif method == "ridge":
             if mu is None:
                 raise ValueError("method='ridge' needs mu, the weight of |w|^2, such as mu=0.01.")
-            codes = ridge(
-                problem, check_real("mu", mu, low=0, low_open=True),
-                candidates=check_candidates(candidates, problem),
-            )  # fmt: skip
+            codes = ridge(problem, check_real("mu", mu, low=0, low_open=True), candidates=allowed)
         elif method == "threshold":
-            codes = threshold(
-                problem, check_alpha(method, alpha), positive=positive,
-                candidates=check_candidates(candidates, problem),
-            )  # fmt: skip
+            weight = check_alpha(method, alpha)
+            codes = threshold(problem, weight, positive=positive, candidates=allowed)
         else:
             options: dict[str, Any] = {
                 "gap_tol": check_real("gap_tol", gap_tol, low=0, low_open=True),
                 "start": check_start(start, problem),
             }
             if method == "lasso":
-                options |= {
-                    "positive": positive, "candidates": check_candidates(candidates, problem)
-                }  # fmt: skip
+                options |= {"positive": positive, "candidates": allowed}
             else:
                 _refuse_devices(method, X)
                 options |= _change_stop(change_tol, gap_tol)
             codes = _L1[method](problem, check_alpha(method, alpha), **options)
-        coded = _as_asked(codes, X, sparse_output)
+        # Kernel learners may code float32 in float64.
+        coded = codes.to_csr() if sparse_output else codes.to_dense()
+        coded = coded.astype(X.dtype, copy=False)
         return (coded, codes.gap) if return_gap else coded
 
     lines = {
@@ -240,12 +236,6 @@ def _change_stop(change_tol: float | None, gap_tol: float) -> dict[str, float]:
         sparse_encode, {"gap_tol": gap_tol}, "and change_tol are two stops, give one of them"
     )
     return {"change_tol": check_real("change_tol", change_tol, low=0)}
-
-
-def _as_asked(codes: Codes, X: Array, sparse_output: bool) -> scipy.sparse.csr_array | Array:
-    """Return codes in the form and type asked for; kernel learners may code float32 in float64."""
-    coded = codes.to_csr() if sparse_output else codes.to_dense()
-    return coded.astype(X.dtype, copy=False)
 
 
 class LassoPath(NamedTuple):

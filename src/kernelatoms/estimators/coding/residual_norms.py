@@ -12,7 +12,7 @@ from kernelatoms.coding.codes import Codes, ragged
 from kernelatoms.coding.problem import CodingProblem
 from kernelatoms.coding.tiny import EXPONENT, enlarge, enlarged, tiny_signals
 from kernelatoms.engine import Array
-from kernelatoms.estimators.coding.arguments import make_problem
+from kernelatoms.estimators.coding.arguments import check_codes_of, make_problem
 from kernelatoms.estimators.devices.border import on_cpu
 from kernelatoms.estimators.validation import FLOATS, check_observed, dense_rows
 
@@ -78,13 +78,7 @@ def residual_norms(
     )  # fmt: skip
     if not problem.knows_energy:
         raise ValueError("residual_norms needs k(x, x) with kernel='precomputed'; give energy.")
-    codes = check_array(codes, accept_sparse="csr", dtype=FLOATS, input_name="codes")
-    if codes.shape != (problem.n_signals, problem.n_atoms):
-        raise ValueError(
-            f"codes must have shape {(problem.n_signals, problem.n_atoms)}, a coefficient for each "
-            f"signal and atom, got {codes.shape}."
-        )
-    matrix = scipy.sparse.csr_array(codes)
+    matrix = scipy.sparse.csr_array(check_codes_of("codes", codes, problem))
     matrix.sort_indices()
     coded = ragged(matrix, np.zeros(len(X)))
     norms = _norms(problem, coded)

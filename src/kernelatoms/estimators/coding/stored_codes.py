@@ -18,8 +18,7 @@ class StoredCodes:
     Parameters
     ----------
     index : int array of shape (n_nonzero,)
-        Ascending places in vec(W), which holds the codes one after another: row i, atom j is at
-        i n_atoms + j. int32, or int64 where places are larger.
+        Ascending places in vec(W): row i, atom j is at i n_atoms + j. int64 where int32 is short.
     value : float32 array of shape (n_nonzero,)
         The coefficients; what is 0 in float32 is left out.
     n_rows, n_features, n_atoms : int

@@ -26,8 +26,7 @@ class AtomNumbers:
     ----------
     coherence : array of shape (n_atoms,)
         The largest |<d, d'>| / (|d| |d'|) of the atom d with any other atom d' of its dictionary,
-        in the space where atoms live: from 0, orthogonal to all others, to 1, one of them again.
-        0 for an only atom, and for an atom that is 0.
+        in the space where atoms live; 0 for an only atom, and for an atom that is 0.
     nearest : array of shape (n_atoms,)
         Which atom that is, the first of equal ones; -1 for an only atom.
     dictionary : array of shape (n_atoms,)
@@ -46,8 +45,7 @@ class AtomNumbers:
         e_c the mean of w^2 over the rows of class c, the largest e_c over the sum of all e_c. From
         ``chance`` to 1; NaN for an atom that no row uses.
     purest : array of shape (n_atoms,), optional
-        The class that has that share, as a number of ``classes``, the first of equal ones; -1 for
-        an atom that no row uses.
+        The first class that has that share, as a number of ``classes``; -1 for an unused atom.
 
     Examples
     --------
@@ -89,10 +87,7 @@ class AtomNumbers:
 
     @property
     def n_effective(self) -> float | None:
-        """1 over the sum of squared energy shares: so many atoms, were they used alike.
-
-        From 1, one atom carries everything, to n_atoms. 0 where every code is 0; None without rows.
-        """
+        """1 over the sum of squared energy shares, 1 to n_atoms; 0 unused, None without rows."""
         if self.energy is None:
             return None
         squares = float(np.vdot(self.energy, self.energy))
@@ -136,7 +131,7 @@ def atom_numbers(model: Any, X: Any = None, y: Any = None) -> AtomNumbers:
     Notes
     -----
     A purity is of the rows at hand: an atom that two rows use is easily pure, so look at ``uses``
-    too. Where rows differ in energy, those with more of it weigh more, within their class.
+    too. Rows of more energy weigh more within their class.
 
     Examples
     --------

@@ -21,6 +21,10 @@ from kernelatoms.similarity.user_kernels import PrecomputedKernel
 
 # Errors of the two signs this near to each other are the same but for where the steps stopped.
 _ALIKE = 1e-6
+_NO_ROWS = (
+    "atoms under kernel='precomputed' have no rows that they could be shown as; name the kernel or "
+    "give its function."
+)
 
 
 class AtomPreImages(NamedTuple):
@@ -107,10 +111,7 @@ def _expansions(
             continue
         whole = coder._expansion()
         if isinstance(whole.kernel, PrecomputedKernel):
-            raise ValueError(
-                "atoms under kernel='precomputed' have no rows that they could be shown as; name "
-                "the kernel or give its function."
-            )
+            raise ValueError(_NO_ROWS)
         some = _columns(whole, numbers[places])
         if maps:
             some = _through_map(parts.before[maps[0] :], some)
@@ -134,10 +135,7 @@ def _through_map(steps: tuple[Any, ...], atoms: Expansion) -> Expansion:
             "feature space; only inverse_transform leads back from there."
         )
     if linearizer._precomputed:
-        raise ValueError(
-            "atoms under kernel='precomputed' have no rows that they could be shown as; name the "
-            "kernel or give its function."
-        )
+        raise ValueError(_NO_ROWS)
     samples = atoms.anchors.astype(np.float64)
     for step in reversed(between):
         samples = undo_directions(step, samples)

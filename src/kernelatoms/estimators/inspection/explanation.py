@@ -21,8 +21,8 @@ _ATOMS_SHOWN = 10
 class Explanation:
     """Why a classifier gave one row its class: the atoms it used, and what each class leaves.
 
-    ``print`` shows it in a few lines. The row and the atoms are meant as the classifier sees them:
-    scaled, in feature space, or through a projection.
+    Row and atoms are as the classifier sees them: scaled, in feature space, projected. ``print``
+    shows it in a few lines.
 
     Parameters
     ----------
@@ -97,8 +97,7 @@ class Explanation:
         Returns
         -------
         dict
-            ``label``, ``energy``, ``residual``, ``classes`` and ``atoms``; ``neighbors`` where
-            training rows vote.
+            ``label``, ``energy``, ``residual``, ``classes``, ``atoms``; of votes ``neighbors``.
         """
         names, shares = self.classes.tolist(), self.code_energies()
         left = [None] * len(names) if self.residuals is None else self.residuals.tolist()

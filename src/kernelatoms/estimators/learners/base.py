@@ -52,11 +52,8 @@ class DictionaryLearner:
         -------
         self
         """
-        learn(self._fit, self, X, from_nothing=not self.warm_start)
+        learn(lambda rows: run(self._learning(rows)), self, X, from_nothing=not self.warm_start)
         return self
-
-    def _fit(self, X: Any) -> None:
-        run(self._learning(X))
 
     def _learning(self, X: Any) -> Run:
         """Return a run that learns from the rows X and sets the fitted attributes at its end."""

@@ -67,8 +67,7 @@ class KSAD(LowRankMap, BatchLearner, DictionaryLearner, DictionaryCoder):
     gamma : float, "scale", "auto", "spread" or None, default="spread"
         As in ``KernelLinearizer``; "scale", narrower, is better on digits and worse on faces.
     degree, coef0 : float
-        Parameters of the kernels by name, as in scikit-learn; ``kernel="poly", degree=8, gamma=1,
-        coef0=0`` is the paper's (x'y)^8.
+        As in scikit-learn; ``kernel="poly", degree=8, gamma=1, coef0=0`` is the paper's (x'y)^8.
     kernel_params : dict, optional
         Further arguments of a function, or the arguments of a class.
     n_landmarks : int or float, optional
@@ -178,7 +177,8 @@ class KSAD(LowRankMap, BatchLearner, DictionaryLearner, DictionaryCoder):
     def _learning(self, X: Any) -> Run:
         self._check_parameters()
         X = validate_training(self, X)
-        mapped, F, state = self._warm_start(X) if self._is_warm else self._start(X)
+        warm = self.warm_start and hasattr(self, "dual_coef_")
+        mapped, F, state = self._warm_start(X) if warm else self._start(X)
         if self.warm_start:
             state.data = fingerprint(X)
 
@@ -230,10 +230,6 @@ class KSAD(LowRankMap, BatchLearner, DictionaryLearner, DictionaryCoder):
                 f"{linearizer.n_components_}, got {len(given)}."
             )
         return linearizer._transformed(given).astype(np.float64)
-
-    @property
-    def _is_warm(self) -> bool:
-        return bool(self.warm_start) and hasattr(self, "dual_coef_")
 
     def _warm_start(self, X: Array) -> tuple["_Mapped", Array, LearnerState]:
         """Return the last fit's map, virtual samples, and where the passes go on."""

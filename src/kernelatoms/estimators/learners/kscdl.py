@@ -88,10 +88,9 @@ class KSCDL(KernelChoice, BatchLearner, DictionaryLearner, DictionaryCoder):
         Under kernels that are not bounded (linear, poly, sigmoid) longer atoms would evade the
         penalty: they are kept no longer than the longest training row.
     gamma : float, "scale", "auto", "search" or None, default="scale"
-        As in ``KernelLinearizer``. The width of the kernel decides how well signals are
-        represented. "search" tries several on a part of the rows, with the atoms asked for, and
-        takes the one whose codes bring held-out rows back with the smallest squared error in input
-        space, all at the same mean number of nonzeros (of those within a quarter of it, the one
+        As in ``KernelLinearizer``. "search" tries several on a part of the rows, with the atoms
+        asked for, and takes the one whose codes bring held-out rows back with the smallest squared
+        error, all at the same mean number of nonzeros (of those within a quarter of it, the one
         that needs the alpha nearest to the given one).
     degree, coef0 : float
         Parameters of the kernels by name, as in scikit-learn.

@@ -40,8 +40,7 @@ class TrainingImputer(_Imputer):
     Dictionaries are learned from complete rows, and rows are coded best by what is observed of
     them. As the first step of a pipeline this gives both: ``fit_transform``, which ``fit`` calls,
     fills with medians; ``transform`` fills only rows of which nothing is known. All later steps
-    must take NaN, as ``StandardScaler``, ``RowNormalizer``, ``KernelLinearizer`` and most learners
-    here do.
+    must take NaN, as ``StandardScaler`` and most estimators here do.
 
     Attributes
     ----------

@@ -83,8 +83,7 @@ class KernelLinearizer(KernelChoice, ClassNamePrefixFeaturesOutMixin, Transforme
         (squared distances, for "rbf") similar by a half. "auto" is 1 / n_features. None is the
         default of ``sklearn.metrics.pairwise``: 1 / n_features, 1 for "chi2" (0.5 for distances).
     degree, coef0 : float
-        Parameters of the kernels by name, as in scikit-learn; ``kernel="poly", degree=4, gamma=1,
-        coef0=0`` is the paper's (x'y)^4.
+        As in scikit-learn; ``kernel="poly", degree=4, gamma=1, coef0=0`` is the paper's (x'y)^4.
     kernel_params : dict, optional
         Further arguments of a function, or the arguments of a class.
     n_landmarks : int or float, optional
@@ -93,11 +92,9 @@ class KernelLinearizer(KernelChoice, ClassNamePrefixFeaturesOutMixin, Transforme
     n_components : int, optional
         The rank of the map: coordinates of a virtual sample; by default all there are.
     sampling : str or array of shape (n_landmarks, n_features), default="uniform"
-        "uniform", "diagonal" (in proportion to k(x, x)^2: uniform on unit rows with RBF or
-        homogeneous polynomial kernels), "column-norm", "kmeans", "coreset" (rows that the mean
-        represents badly), "rpcholesky" (randomly pivoted Cholesky: rows in proportion to what
-        those before leave of k(x, x)), or the landmarks themselves (rows; row numbers if
-        precomputed).
+        "uniform", "diagonal" (in proportion to k(x, x)^2), "column-norm", "kmeans", "coreset" (rows
+        that the mean represents badly), "rpcholesky" (randomly pivoted Cholesky: in proportion to
+        what is left of k(x, x)), or the landmarks themselves (row numbers, if precomputed).
     solver : {"auto", "full", "randomized"}, default="auto"
         Eigen-decomposition of the landmarks' kernel matrix. "randomized" is a block Krylov method
         (Halko et al., 2011) with a basis of 3.2 times ``n_components + n_oversamples`` vectors by
