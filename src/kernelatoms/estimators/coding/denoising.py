@@ -29,8 +29,7 @@ from kernelatoms.learning.ksvd import KSVDUpdate
 from kernelatoms.learning.loop import learn
 from kernelatoms.learning.state import LearnerState, unit_rows
 
-# The share of the noise's norm to which patches are coded: 1.15 in the paper, so that 93% of
-# patches of 64 pixels have less noise than that.
+# The share of the noise's norm to which patches are coded: 93% of patches of 64 have less noise.
 _GAIN = 1.15
 # Patches that a dictionary is learned from at most; more changed nothing (docs: denoising).
 _MOST_PATCHES = 40_000

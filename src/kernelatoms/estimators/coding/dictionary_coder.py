@@ -65,8 +65,7 @@ class DictionaryCoder(
     def inverse_transform(self, codes: Any) -> Array:
         """Return the signals that codes represent: ``codes @ components_``.
 
-        Under a kernel, these are learned ridge pre-images (of ``KSCDL`` others, see there);
-        ``preimage`` offers other methods.
+        Under a kernel, learned ridge pre-images (``KSCDL`` has its own); see ``preimage``, too.
 
         Parameters
         ----------

@@ -11,8 +11,7 @@ from kernelatoms.estimators.devices.border import on_cpu
 from kernelatoms.estimators.validation import FLOATS
 from kernelatoms.similarity.base import check_flag
 
-# Noise is measured in squares (stretches of rows) of this many values, of which the tenth part
-# that is quietest shows noise and hardly anything else.
+# The side of squares that noise is measured in, and the part of them that is quiet but for it.
 _SQUARE, _QUIETEST = 16, 0.1
 # In pure noise of deviation 1 the tenth quantile of the squares' median |Laplacian| is this, by
 # simulation to three digits (30,000 squares; 77,000 stretches of 256).

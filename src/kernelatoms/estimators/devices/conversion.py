@@ -207,7 +207,7 @@ def to_device(model_or_array: Any, device: Any) -> Any:
     ('ndarray', False)
     """
     if device == "cpu" or getattr(device, "type", None) == "cpu":
-        return moved(model_or_array, _to_numpy)
+        return moved(model_or_array, lambda v, name: as_numpy(v, name) if is_tensor(v) else v)
     try:
         known = torch_side()
     except ImportError as error:
@@ -225,10 +225,6 @@ def to_device(model_or_array: Any, device: Any) -> Any:
         return made.to(there) if is_tensor(made) else made
 
     return moved(model_or_array, to_tensor)
-
-
-def _to_numpy(value: Any, name: str) -> Any:
-    return as_numpy(value, name) if is_tensor(value) else value
 
 
 def moved(value: Any, move: Callable[[Any, str], Any]) -> Any:

@@ -97,8 +97,6 @@ class Stream:
             vars(self.owner)[name] = self._moved(vars(self.owner)[name], name)
         return self.at_once(work)
 
-    # In
-
     @contextmanager
     def _on_device(self) -> Iterator[None]:
         """Work on the device; errors say that it was chosen, and what else could be done."""
@@ -133,16 +131,16 @@ class Stream:
 
     def _there(self, value: Any) -> Any:
         """Return an array of the host as one of the device; anything else as it is."""
-        return value if isinstance(value, BaseEstimator) else to_machine(value, self._like)
+        return (
+            value
+            if isinstance(value, BaseEstimator)
+            else to_machine(value, _streams().rest_on(self.device))
+        )
 
     def _moved(self, value: Any, name: str) -> Any:
         if name == "classes_":
             return value
         return self._there(value) if is_leaf(value) else rebuilt(value, self._moved)
-
-    @property
-    def _like(self) -> Any:
-        return _streams().rest_on(self.device)
 
     def _step(self) -> int:
         """Return how many rows a block has: all blocks about as many."""
@@ -158,8 +156,6 @@ class Stream:
         )
         n_blocks = -(-n_rows // max(step, 1))
         return -(-n_rows // n_blocks)
-
-    # Errors
 
     def _in_context(self, error: Exception) -> Exception:
         """Return an error that says, too, which device was chosen."""

@@ -79,7 +79,7 @@ def choose_sizes(
     y : array of shape (n_samples,), optional
         Their labels, for classifiers.
     n_atoms : sequence of int
-        Numbers of atoms to try; of every class where each has a dictionary of its own.
+        Numbers of atoms to try, per class where each has a dictionary of its own.
     n_nonzero_coefs : sequence of int
         Numbers of nonzeros to try; passed over where the model has no such parameter.
     cv : int, default=3

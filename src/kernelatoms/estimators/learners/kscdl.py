@@ -84,9 +84,8 @@ class KSCDL(KernelChoice, BatchLearner, DictionaryLearner, DictionaryCoder):
         stay below alpha has the code 0. May be changed after ``fit``, for other codes.
     kernel : str, object or class, default="rbf"
         One whose gradient is known: "rbf", "linear", "poly", "sigmoid", "cosine" or "laplacian"
-        (almost everywhere), or an object or class with ``slopes`` (see ``similarity.Kernel``).
-        Under kernels that are not bounded (linear, poly, sigmoid) longer atoms would evade the
-        penalty: they are kept no longer than the longest training row.
+        (almost everywhere), or what has ``slopes`` (see ``similarity.Kernel``). Where it is not
+        bounded, atoms are kept no longer than the longest training row.
     gamma : float, "scale", "auto", "search" or None, default="scale"
         As in ``KernelLinearizer``. "search" tries several on a part of the rows, with the atoms
         asked for, and takes the one whose codes bring held-out rows back with the smallest squared

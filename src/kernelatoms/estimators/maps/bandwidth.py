@@ -16,8 +16,7 @@ _ROWS = 800
 _ROWS_AN_ATOM = 2
 _PASSES = 3
 _HELD_OUT = 0.25
-# From kernels so wide that rows at the median distance look alike to kernels so narrow that they
-# look unrelated: gamma times the median of what it multiplies.
+# Gamma times the median of what it multiplies: from rows there alike to rows there unrelated.
 _SIZES = np.geomspace(1 / 64, 16, 7)
 # Errors within this share of the smallest count as equal: other rows would order them otherwise.
 _TIE = 0.25

@@ -49,7 +49,7 @@ from kernelatoms.similarity.missing import rows_with_missing
 #: What ``solver`` may be.
 SOLVERS = ("auto", "full", "randomized")
 _DEFAULT_LANDMARKS = 500
-# With these, 300 components of 5,000 USPS rows come within a thousandth of the best.
+# See docs/decisions/017-block-krylov.md.
 _N_OVERSAMPLES, _N_PASSES = 20, 16
 
 # Where kernel values of float32 rows differ by so many eps, one coordinate is left of 30 to 400.
@@ -104,9 +104,8 @@ class KernelLinearizer(KernelChoice, ClassNamePrefixFeaturesOutMixin, Transforme
         The randomised solver multiplies by blocks of a fifth of ``n_components + n_oversamples``
         vectors. Not with ``solver="full"``.
     n_passes : int, default=16
-        How many such products it takes; not with ``solver="full"``. With the defaults, 300
-        components of 5,000 rows of USPS were within a thousandth of the best approximation in the
-        spectral norm; where eigenvalues fall fast, ten are enough.
+        How many such products it takes; not with ``solver="full"``. Where eigenvalues fall fast,
+        ten are enough. See docs/decisions/017-block-krylov.md.
     dtype : {None, "float32", "float64"}, default=None
         The type of virtual samples; None for that of the rows. With "float32" kernel values are
         computed in it too, where that costs no coordinate, in half the time: scale columns first.

@@ -10,8 +10,8 @@ from kernelatoms.estimators.maps.linearizer import KernelLinearizer
 from kernelatoms.estimators.validation import check_count, clip_count
 
 DEFAULT_ATOMS = 500
-# Default number of landmarks per atom. One per atom loses up to three points on faces and half a
-# point on digits (python -m reproduction ksad/ablation); more than four were not tried.
+# Default number of landmarks per atom; one loses up to three points on faces and half a point on
+# digits (python -m reproduction ksad/ablation), more than four were not tried.
 _LANDMARKS_AN_ATOM = 4
 
 
