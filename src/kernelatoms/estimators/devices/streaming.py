@@ -131,11 +131,9 @@ class Stream:
 
     def _there(self, value: Any) -> Any:
         """Return an array of the host as one of the device; anything else as it is."""
-        return (
-            value
-            if isinstance(value, BaseEstimator)
-            else to_machine(value, _streams().rest_on(self.device))
-        )
+        if isinstance(value, BaseEstimator):
+            return value
+        return to_machine(value, _streams().rest_on(self.device))
 
     def _moved(self, value: Any, name: str) -> Any:
         if name == "classes_":
