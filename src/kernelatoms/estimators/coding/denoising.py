@@ -9,16 +9,17 @@ patches overlap, they are averaged. The dictionary is learned on the noisy patch
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
+from sklearn.utils import check_array, check_random_state
 
 from kernelatoms.coding.atom_products import LinearAtoms
 from kernelatoms.coding.omp import omp
 from kernelatoms.coding.problem import LinearProblem
 from kernelatoms.coding.pursuits import OMP
 from kernelatoms.engine import Array
-from kernelatoms.estimators.coding.noise import check_rows, planes_of, sigma_of
+from kernelatoms.estimators.coding.noise import planes_of, sigma_of
 from kernelatoms.estimators.devices.border import on_cpu
 from kernelatoms.estimators.validation import (
+    FLOATS,
     check_count,
     check_dictionary,
     check_real,
@@ -171,7 +172,7 @@ def denoise_rows(
     True
     """
     X, dictionary = on_cpu("denoise_rows", X=X, dictionary=dictionary)
-    rows = check_rows(X)
+    rows = check_array(X, dtype=FLOATS, order="C", input_name="X")
     dictionary = getattr(dictionary, "components_", dictionary)
     if window is None:
         window = min(64, rows.shape[1]) if dictionary is None else np.shape(dictionary)[-1]

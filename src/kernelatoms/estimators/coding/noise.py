@@ -49,7 +49,8 @@ def estimate_sigma(X: Any, *, rows: bool = False) -> float:
     X = on_cpu("estimate_sigma", X=X)
     check_flag("rows", rows)
     if rows:
-        return sigma_of(check_rows(X).astype(np.float64), rows=True)
+        signals = check_array(X, dtype=FLOATS, order="C", input_name="X")
+        return sigma_of(signals.astype(np.float64), rows=True)
     planes, _ = planes_of(X)
     return float(np.sqrt(np.mean([sigma_of(plane) ** 2 for plane in planes])))
 
@@ -90,11 +91,6 @@ def _squares(detail: Array) -> Array:
 def _stretches(detail: Array) -> Array:
     n, length = detail.size // _SQUARE**2, _SQUARE**2
     return detail.reshape(-1)[: n * length].reshape(n, length)
-
-
-def check_rows(X: Any) -> Array:
-    """Return signals as floats; refuse NaN."""
-    return check_array(X, dtype=FLOATS, order="C", input_name="X")
 
 
 def planes_of(image: Any) -> tuple[list[Array], Callable[[list[Array]], Array]]:
