@@ -28,7 +28,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from kernelatoms import __version__
-from kernelatoms.estimators.devices.to_device import on_cpu
+from kernelatoms.estimators.devices.conversion import on_cpu
 from kernelatoms.estimators.registry import types
 from kernelatoms.features.projections import PROJECTIONS
 from kernelatoms.files.models.archive import (
