@@ -85,51 +85,35 @@ def omp(
 ) -> Coded:
     """Code signals over one dictionary whose Gram matrix is known.
 
-    Parameters
-    ----------
-    gram : (n_atoms, n_atoms) float32 or float64
-        Inner products of the atoms; codes have its dtype.
-    products : callable
-        ``products(start, stop)`` returns the inner products (stop - start, n_atoms) of signals and
-        atoms and the signals' squared norms (stop - start,), or None where they are not known.
-        Called from worker threads.
-    n_signals : int
-        How many signals there are.
-    n_nonzero : int
-        The most atoms that a signal may use.
-    stop_at : (n_signals,) float64, optional
-        Stop earlier once |residual| <= stop_at |x|. Needs energies.
-    relative : bool
-        False: stop once |residual| <= stop_at.
-    use_ols : bool
-        Pick the atom of largest residual decrease (OLS), not of largest correlation (OMP).
-    positive : bool
-        Codes are non-negative: pick among positive correlations, coefficients by non-negative
-        least squares on the support; atoms whose coefficient becomes zero leave it.
-    ragged : bool
-        Return compressed sparse rows: memory for the nonzeros found, not for those allowed.
-    leave_unsettled : bool
-        End the pursuit of a signal once rounding shows in its code, and tell of which signals.
-    exact : bool
-        Inner products, in float64, are those of float32 numbers: codes are to be good in float32.
-    rows : (n_signals, n_features) and (n_atoms, n_features), optional
-        Signals and atoms, where inner products are those of rows; other machines work on them.
-    energy : callable, optional
-        ``energy(start, stop)``: squared norms of signals, for machines that work on rows.
+    Arguments that all pursuits here have:
 
-    Returns
-    -------
-    indices : (n_signals, n_nonzero) int32
-        Atoms, ascending, then -1.
-    values : (n_signals, n_nonzero), dtype of ``gram``
-        Their coefficients, then 0.
-    left : (n_signals,) float64
-        Energy less what is explained, as it comes out: rounding may make it slightly negative.
-        Less what is explained where energies are not known.
+    - ``n_nonzero``: the most atoms that a signal may use.
+    - ``stop_at`` (n_signals,): stop earlier once |residual| <= stop_at |x|, or <= stop_at if
+      ``relative`` is False. Needs energies.
+    - ``use_ols``: pick the atom of largest residual decrease (OLS), not of largest correlation
+      (OMP).
+    - ``positive``: codes are non-negative: pick among positive correlations, coefficients by
+      non-negative least squares on the support; atoms whose coefficient becomes zero leave it.
+    - ``ragged``: return compressed sparse rows: memory for the nonzeros found, not those allowed.
+    - ``leave_unsettled``: end the pursuit of a signal once rounding shows in its code, and tell of
+      which signals.
+    - ``exact``: inner products, in float64, are those of float32 numbers: codes are to be good in
+      float32.
 
-    With ``ragged``: indptr (n_signals + 1,) int64, indices and values (n_nonzeros,), left.
+    Those of this one:
 
-    With ``leave_unsettled`` one more, last: unsettled (n_signals,) bool.
+    - ``gram`` (n_atoms, n_atoms): inner products of the atoms; codes have its type.
+    - ``products(start, stop)``: inner products (n, n_atoms) of these signals with the atoms, and
+      squared norms (n,) or None where they are not known. Called from worker threads.
+    - ``rows``, ``energy``: signals (n_signals, n_features) and atoms (n_atoms, n_features), where
+      inner products are those of rows, and ``energy(start, stop)``, squared norms: for machines
+      that work on rows.
+
+    Result: ``indices`` (n_signals, n_nonzero), atoms ascending, then -1; ``values``, their
+    coefficients, then 0; ``left`` (n_signals,), energy less what is explained, as it comes out
+    (rounding may make it slightly negative), or its negative where energies are not known. With
+    ``ragged``: indptr (n_signals + 1,), indices and values (n_nonzeros,), left. With
+    ``leave_unsettled`` one more, last: unsettled (n_signals,).
     """
     n_atoms, dtype = len(gram), gram.dtype
     if gram.shape != (n_atoms, n_atoms):
@@ -165,22 +149,13 @@ def omp_local(
     leave_unsettled: bool = False,
     exact: bool = False,
 ) -> Coded:
-    """Code signals, each over its own list of atoms.
+    """Code signals, each over its own list of atoms; results as of ``omp``.
 
-    Parameters
-    ----------
-    local : callable
-        ``local(start, stop)`` returns the Gram matrices (stop - start, K, K) of the lists' atoms,
-        their inner products (stop - start, K) with the signals, and the signals' squared norms
-        (stop - start,) or None; zeros where a list is padded. Called from worker threads.
-    candidates : (n_signals, K) int32
-        The atoms that each signal may use; -1 pads shorter lists.
-    n_nonzero, stop_at, relative, use_ols, positive, ragged, leave_unsettled, exact
-        As of ``omp``.
-
-    Returns
-    -------
-    As ``omp``; indices are entries of ``candidates``.
+    - ``local(start, stop)``: Gram matrices (n, K, K) of the lists' atoms, their inner products
+      (n, K) with the signals, and the signals' squared norms (n,) or None; zeros where a list is
+      padded. Called from worker threads.
+    - ``candidates`` (n_signals, K): the atoms that each signal may use; -1 pads shorter lists.
+      Indices in the result are entries of it.
     """
     n_signals, n_local = candidates.shape
     candidates = np.require(candidates, np.int32, ["C", "W"])
@@ -227,24 +202,12 @@ def omp_without_gram(
 ) -> Coded:
     """Code signals over very many atoms, with rows of their Gram matrix computed when needed.
 
-    The signals of a block take their steps together, so that the rows of all atoms that a step
-    has picked are one request. A thread works in about 128 MiB.
+    The signals of a block take their steps together, so that the rows of all atoms that a step has
+    picked are one request. A thread works in about 128 MiB. As ``omp``, but for
 
-    Parameters
-    ----------
-    gram_rows : callable
-        ``gram_rows(atoms)`` returns the inner products (m, n_atoms) of atoms (m,) with all atoms.
-        Called from worker threads.
-    norms2 : (n_atoms,) float32 or float64
-        Squared norms of the atoms; codes have its dtype.
-    products, n_signals, n_nonzero, stop_at, relative, use_ols, positive, ragged
-        As of ``omp``.
-    leave_unsettled, exact, rows, energy
-        As of ``omp``.
-
-    Returns
-    -------
-    As ``omp``.
+    - ``gram_rows(atoms)``: the inner products (m, n_atoms) of atoms (m,) with all atoms. Called
+      from worker threads.
+    - ``norms2`` (n_atoms,): squared norms of the atoms; codes have its type.
     """
     n_atoms, dtype = len(norms2), norms2.dtype
     check_arguments(dtype.name, n_signals, n_nonzero, stop_at)

@@ -71,20 +71,12 @@ def lasso(
 ) -> Coded:
     """Code signals over all atoms.
 
-    Parameters
-    ----------
-    gram : (n_atoms, n_atoms)
-        Inner products of the atoms.
-    products : callable
-        ``products(start, stop)`` returns correlations (n, n_atoms) and energies (n,).
-    n_signals : int
-        How many signals there are.
-    dtype : dtype
-        The type of the codes returned.
-    alpha, positive, gap_tol
-        Weight of |w|_1; no negative coefficients; the gap to reach, as a share of the energy.
-    start : (n_signals, n_atoms), optional
-        Codes to start from.
+    - ``gram`` (n_atoms, n_atoms): inner products of the atoms.
+    - ``products(start, stop)``: correlations (n, n_atoms) and energies (n,).
+    - ``dtype``: the type of the codes returned.
+    - ``alpha``, ``positive``: weight of |w|_1; no negative coefficients.
+    - ``gap_tol``: the gap to reach, as a share of the energy.
+    - ``start`` (n_signals, n_atoms): codes to start from.
     """
     limits = _limits(alpha, positive, gap_tol)
 

@@ -100,12 +100,8 @@ def _sort(indices, values):
 class TopK:
     """The K smallest values of every row, and their columns.
 
-    Parameters
-    ----------
-    indices : (n, K) int32
-        Columns, -1 where fewer than K have been seen.
-    values : (n, K) float32 or float64
-        Their values; infinite where there is no column.
+    ``indices`` (n, K), int32, are columns, -1 where fewer than K have been seen; ``values`` (n, K)
+    their values, infinite where there is no column.
     """
 
     def __init__(self, indices: NDArray[np.int32], values: Array) -> None:
@@ -120,18 +116,10 @@ class TopK:
     def push(
         self, block: Array, first: int, *, offsets: Array | None = None, factor: float = 1.0
     ) -> None:
-        """Take the next columns of the matrix into account.
+        """Take the next columns of the matrix, ``first`` and on, into account.
 
-        Parameters
-        ----------
-        block : (n, m) array, type of ``values``
-            Columns first, first + 1, ...; blocks come in ascending order. NaN is never kept.
-        first : int
-            The number of the first column.
-        offsets : (m,), optional
-            Compare offsets + factor * block instead: distances, from inner products.
-        factor : float
-            See ``offsets``.
+        Blocks (n, m) come in ascending order, in the type of ``values``. NaN is never kept. With
+        ``offsets`` (m,), offsets + factor * block are compared: distances, from inner products.
         """
         n_rows, n_columns = block.shape
         if offsets is None:

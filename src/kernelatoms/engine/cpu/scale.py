@@ -70,23 +70,12 @@ def rescale_rows(
 ) -> tuple[Array, NDArray[np.int32] | None]:
     """Bring some rows to a size near 1, each by a power of two of its own.
 
-    Parameters
-    ----------
-    rows : (n, m) array
-        Numbers of signals.
-    outside : (n,) bool
-        Which of them are too large or too small; rows of zeros do not count.
-    dtype : dtype
-        The type of the result.
-    size : int
-        The largest number of a row becomes about 2^size.
-
-    Returns
-    -------
-    rows : (n, m) array
-        A copy, if there are any such rows.
-    exponents : (n,) int32, or None
-        Row s was divided by 2^exponents[s]; None without any such.
+    - ``rows`` (n, m), ``outside`` (n,): numbers of signals, and which of them are too large or too
+      small; rows of zeros do not count.
+    - ``dtype``: the type of the result.
+    - ``size``: the largest number of a row becomes about 2^size.
+    - result: a copy of the rows, where row s is divided by 2^exponents[s], and the exponents (n,);
+      the rows themselves and None if there is nothing to do.
     """
     if not outside.any():
         return rows, None

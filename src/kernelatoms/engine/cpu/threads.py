@@ -157,15 +157,9 @@ def fair_share(n_rows: int, fewest: int = 512) -> int:
     """Return how many rows a block may have, so that many threads find work.
 
     The same for any number of threads: a matrix product may round a row otherwise in a block of
-    another size, and results would depend on the machine's cores.
-
-    Parameters
-    ----------
-    n_rows : int
-        All rows.
-    fewest : int
-        Rows per block that are worth its overhead (with 188 instead of 1,024 pursuits took 3%
-        longer); there are at least two blocks all the same.
+    another size, and results would depend on the machine's cores. ``fewest`` rows per block are
+    worth its overhead (with 188 instead of 1,024 pursuits took 3% longer); there are at least two
+    blocks all the same.
     """
     n_blocks = 16
     while n_blocks > 2 and n_rows < fewest * n_blocks:
