@@ -170,18 +170,11 @@ def descend_atoms(
             if is_sparse:
                 moved = _descend_sparse(gram, cross, atoms, starts, partners)
             else:
-                moved = _descend_dense(gram, cross, atoms)
+                moved = 0.0
+                for start in range(0, n_atoms, _BLOCK):
+                    rows = slice(start, start + _BLOCK)
+                    moved += _descend_block(gram, cross[rows] - gram[rows] @ atoms, atoms, start)
             if moved <= least:
                 break
     dictionary[...] = atoms
     return n_made
-
-
-def _descend_dense(
-    gram: NDArray[np.float64], cross: NDArray[np.float64], atoms: NDArray[np.float64]
-) -> float:
-    moved = 0.0
-    for start in range(0, len(atoms), _BLOCK):
-        rows = slice(start, start + _BLOCK)
-        moved += _descend_block(gram, cross[rows] - gram[rows] @ atoms, atoms, start)
-    return moved

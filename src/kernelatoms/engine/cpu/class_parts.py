@@ -115,7 +115,7 @@ def products_at(
       (indptr[-1] - indptr[0],), begins at indptr[0].
     """
     check_shape(atoms, "atoms", (len(atoms), rows.shape[1]))
-    _check_pointers(indptr, indices, len(rows))
+    _check_nonzeros(indptr, indices, indices, len(rows))
     out = np.empty(indptr[-1] - indptr[0], rows.dtype)
     _products_at(rows, atoms, indptr, indices, out)
     return out
@@ -141,7 +141,7 @@ def subtract_class_parts(
     - ``out`` (n_signals, n_classes): energies; becomes |x - D_c w_c|^2.
     """
     check_shape(gram, "Gram matrix", (len(owner), max(len(owner), gram.shape[1])))
-    _check_nonzeros(indptr, indices, values, out)
+    _check_nonzeros(indptr, indices, values, len(out))
     check_shape(corr, "correlations", (indptr[-1] - indptr[0],))
     _subtract_class_parts(gram, corr, indptr, indices, values, owner, out)
 
@@ -163,29 +163,19 @@ def observed_class_residuals(
     """
     check_shape(atoms, "atoms", (len(owner), signals.shape[1]))
     check_shape(signals, "signals", (len(out), signals.shape[1]))
-    _check_nonzeros(indptr, indices, values, out)
+    _check_nonzeros(indptr, indices, values, len(out))
     _observed_class_residuals(signals, atoms, indptr, indices, values, owner, out)
 
 
-def _check_nonzeros(
-    indptr: NDArray[np.int64], indices: NDArray[np.int32], values: Array, out: Array
-) -> None:
-    _check_pointers(indptr, indices, len(out))
+def _check_nonzeros(indptr: Array, indices: Array, values: Array, n_signals: int) -> None:
+    check_shape(indptr, "indptr", (n_signals + 1,))
+    if indptr[0] < 0 or indptr[-1] > len(indices):
+        raise ValueError(f"indptr must lie within the {len(indices)} nonzeros.")
     check_shape(values, "values", indices.shape)
 
 
-def _check_pointers(indptr: NDArray[np.int64], indices: NDArray[np.int32], n: int) -> None:
-    check_shape(indptr, "indptr", (n + 1,))
-    if indptr[0] < 0 or indptr[-1] > len(indices):
-        raise ValueError(f"indptr must lie within the {len(indices)} nonzeros.")
-
-
 def subtract_dense_class_parts(
-    grams: list[NDArray[Any]],
-    corr: NDArray[Any],
-    codes: NDArray[Any],
-    members: list[slice | NDArray[np.intp]],
-    out: NDArray[Any],
+    grams: list[Array], corr: Array, codes: Array, members: list[slice | Array], out: Array
 ) -> None:
     """As ``subtract_class_parts``, for codes where most coefficients are nonzero, by BLAS.
 

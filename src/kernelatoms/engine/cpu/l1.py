@@ -23,8 +23,6 @@ from kernelatoms.engine.cpu.lasso_loops import (
     certify,
     certify_gradient,
     certify_local,
-    count_nonzeros,
-    pack,
     solve_lasso,
     solve_lasso_local,
 )
@@ -364,14 +362,13 @@ class _Collected:
             order = np.argsort(candidates, axis=1, kind="stable")
             codes = np.take_along_axis(codes, order, axis=1)
             candidates = np.take_along_axis(candidates, order, axis=1)
-        count_nonzeros(codes, self._counts[first:stop])
-        n = int(self._counts[first:stop].sum())
-        indices, values = np.empty(n, np.int32), np.empty(n, self._dtype)
-        pack(codes, indices, values)
-        if candidates is not None:
-            rows = np.repeat(np.arange(stop - first), self._counts[first:stop])
-            indices = candidates[rows, indices]
-        self._blocks[first] = indices, values
+        # Of a mask in one row: of numbers in rows it takes six times as long.
+        places = np.flatnonzero(codes != 0)
+        rows, columns = np.divmod(places, codes.shape[1])
+        self._counts[first:stop] = np.bincount(rows, minlength=stop - first)
+        indices = columns if candidates is None else candidates[rows, columns]
+        values = codes.ravel()[places]
+        self._blocks[first] = indices.astype(np.int32), values.astype(self._dtype)
 
     def coded(self) -> Coded:
         """Return all codes."""

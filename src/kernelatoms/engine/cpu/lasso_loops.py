@@ -519,25 +519,3 @@ def certify_gradient(corr, c, energy, alpha, positive, codes, gaps, errors):
         gaps[s], errors[s], _ = _gap(
             corr[s], codes[s], c[s], energy[s], alpha, support, k, positive
         )
-
-
-@jit()
-def count_nonzeros(codes, counts):
-    """Count the nonzeros of dense codes, signal by signal."""
-    for s in range(codes.shape[0]):
-        k = 0
-        for j in range(codes.shape[1]):
-            if codes[s, j] != 0.0:
-                k += 1
-        counts[s] = k
-
-
-@jit()
-def pack(codes, indices, values):
-    """Write the nonzeros of dense codes, signal after signal."""
-    k = 0
-    for s in range(codes.shape[0]):
-        for j in range(codes.shape[1]):
-            if codes[s, j] != 0.0:
-                indices[k], values[k] = j, codes[s, j]
-                k += 1
