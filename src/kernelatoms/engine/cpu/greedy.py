@@ -41,6 +41,9 @@ Products = Callable[[int, int], tuple[Array, Array | None]]
 #: ``local(start, stop)``: Gram matrices (n, K, K), correlations (n, K), energies (n,) or None.
 Local = Callable[[int, int], tuple[Array, Array, Array | None]]
 
+#: ``gram_rows(atoms)``: inner products (m, n_atoms) of atoms (m,) with all atoms.
+GramRows = Callable[[NDArray[np.intp]], Array]
+
 #: ``energy(start, stop)``: squared norms (n,) of these signals, or None.
 Energy = Callable[[int, int], Array | None]
 
@@ -184,7 +187,7 @@ def omp_local(
 
 
 def omp_without_gram(
-    gram_rows: Callable[[NDArray[np.intp]], Array],
+    gram_rows: GramRows,
     norms2: Array,
     products: Products,
     n_signals: int,
@@ -203,11 +206,9 @@ def omp_without_gram(
     """Code signals over very many atoms, with rows of their Gram matrix computed when needed.
 
     The signals of a block take their steps together, so that the rows of all atoms that a step has
-    picked are one request. A thread works in about 128 MiB. As ``omp``, but for
-
-    - ``gram_rows(atoms)``: the inner products (m, n_atoms) of atoms (m,) with all atoms. Called
-      from worker threads.
-    - ``norms2`` (n_atoms,): squared norms of the atoms; codes have its type.
+    picked are one request. A thread works in about 128 MiB. As ``omp``, but for ``gram_rows``,
+    called from worker threads, and ``norms2`` (n_atoms,), squared norms of the atoms; codes have
+    its type.
     """
     n_atoms, dtype = len(norms2), norms2.dtype
     check_arguments(dtype.name, n_signals, n_nonzero, stop_at)
@@ -253,13 +254,7 @@ def omp_without_gram(
     return _in_blocks(make_coder, n_signals, n_nonzero, block, dtype, ragged, leave_unsettled)
 
 
-def _fetch(
-    gram_rows: Callable[[NDArray[np.intp]], Array],
-    needed: NDArray[np.intp],
-    places: NDArray[np.intp],
-    rows: Array,
-    n_atoms: int,
-) -> None:
+def _fetch(gram_rows: GramRows, needed: Array, places: Array, rows: Array, n_atoms: int) -> None:
     """Fetch the Gram rows of the needed atoms into ``rows``, that of atom i into ``places[i]``."""
     new = needed[places[needed] < 0]
     if not len(new):
@@ -342,11 +337,7 @@ def _until(
 
 
 def _ready(
-    corr: Array,
-    energy: Array | None,
-    until: NDArray[np.float64],
-    longest: float,
-    dtype: np.dtype[Any],
+    corr: Array, energy: Array | None, until: Array, longest: float, dtype: np.dtype[Any]
 ) -> tuple[Array, NDArray[np.float64], NDArray[np.int32] | None]:
     """Return correlations and goals as the loops want them, and the exponents that this took.
 

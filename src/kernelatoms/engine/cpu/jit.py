@@ -90,28 +90,18 @@ def _undisturbed(compile_for: Callable[..., Any]) -> Callable[..., Any]:
     def compile_undisturbed(*args: Any, **kwargs: Any) -> Any:
         handler = signal.getsignal(signal.SIGINT)
         is_main = threading.current_thread() is threading.main_thread()
-        if not is_main or not callable(handler) or isinstance(handler, _Hold):
+        if not is_main or not callable(handler):
             return compile_for(*args, **kwargs)
-        hold = _Hold()
-        signal.signal(signal.SIGINT, hold)
+        pressed: list[tuple[int, FrameType | None]] = []
+        signal.signal(signal.SIGINT, lambda *now: pressed.append(now))
         try:
             return compile_for(*args, **kwargs)
         finally:
             signal.signal(signal.SIGINT, handler)
-            if hold.pressed:
-                handler(*hold.pressed[0])
+            if pressed:
+                handler(*pressed[0])
 
     return compile_undisturbed
-
-
-class _Hold:
-    """A signal handler that only records the signal."""
-
-    def __init__(self) -> None:
-        self.pressed: list[tuple[int, FrameType | None]] = []
-
-    def __call__(self, number: int, frame: FrameType | None) -> None:
-        self.pressed.append((number, frame))
 
 
 class _StableCompiler(Compiler):

@@ -3,9 +3,8 @@
 - ``gather``: out of the Gram matrix of all atoms;
 - ``gaussian_local``: values exp(-gamma |a - b|^2), where there is no such matrix.
 
-Distances stay the same when all rows move. With the signal as origin its neighbours are short, so
-that their squared distances |a|^2 + |b|^2 - 2 a'b lose few digits: float32 rows need no product in
-float64, which takes twice as long, unless gamma makes the rounding of long ones count.
+Squared distances |a|^2 + |b|^2 - 2 a'b of rows with the signal as origin, which are short, lose few
+digits: float32 rows need no product in float64, unless gamma makes the rounding of long ones count.
 
 Lists of atoms may be shorter than K: rows and columns of their Gram matrix are 0 there.
 
@@ -133,16 +132,6 @@ def _exponents(products, squares, gamma, out):
             out[s, i, i] = 0
 
 
-@jit()
-def _clear(candidates, grams):
-    """Write zeros where a list is padded."""
-    for s in range(len(candidates)):
-        for i in range(candidates.shape[1]):
-            if candidates[s, i] < 0:
-                grams[s, i] = 0
-                grams[s, :, i] = 0
-
-
 def gaussian_local(
     X: Array, rows: Array, candidates: NDArray[np.int32], gamma: float, *, with_grams: bool = True
 ) -> tuple[Array | None, Array]:
@@ -197,4 +186,6 @@ def _fill(
             _exponents(wide @ wide.mT, squares[one], gamma, grams[one])
     with np.errstate(under="ignore", invalid="ignore"):
         np.exp(grams, out=grams)
-    _clear(candidates, grams)
+    padded = candidates < 0
+    grams[padded] = 0
+    grams.mT[padded] = 0

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelatoms.engine.cpu.greedy_loops import write_sorted
 from kernelatoms.engine.cpu.jit import jit
 from kernelatoms.engine.cpu.products import check_shape
 from kernelatoms.engine.cpu.scale import in_safe_range, rescale_rows, scale_back, squared_norms
@@ -31,6 +32,29 @@ Array = NDArray[Any]
 # signal's energy that rounding may change.
 _ROUNDING = 100.0
 _MOST_DOUBT = 1e-6
+
+
+@jit()
+def _only_candidates(energy, candidates):
+    """Set the energies of atoms that are no candidates to 0, which is never picked."""
+    allowed = np.zeros(energy.shape[1], np.bool_)
+    for s in range(energy.shape[0]):
+        allowed[:] = False
+        for i in range(candidates.shape[1]):
+            if candidates[s, i] >= 0:
+                allowed[candidates[s, i]] = True
+        for j in range(energy.shape[1]):
+            if not allowed[j]:
+                energy[s, j] = 0.0
+
+
+@jit()
+def _forget_unseen(energy, norms2, floor):
+    """Set the energies of atoms that are rounding on the observed entries to 0."""
+    for s in range(energy.shape[0]):
+        for j in range(energy.shape[1]):
+            if energy[s, j] <= floor * norms2[j]:
+                energy[s, j] = 0.0
 
 
 @jit(fastmath=True)
@@ -123,26 +147,16 @@ def _take_best(
 
 
 @jit()
-def _write_codes(factors, lengths, picked, counts, indices, values):
+def _write_codes(names, factors, lengths, picked, counts, indices, values):
     """Solve L'w = z by back substitution and write the code by ascending atom."""
     for s in range(indices.shape[0]):
-        for j in range(indices.shape[1]):
-            indices[s, j] = -1
-            values[s, j] = 0.0
         k = counts[s]
         for j in range(k - 1, -1, -1):
             z = lengths[s, j]
             for i in range(j + 1, k):
                 z -= factors[s, i, j] * lengths[s, i]
             lengths[s, j] = z / factors[s, j, j]
-        for j in range(k):
-            at = j
-            while at > 0 and indices[s, at - 1] > picked[s, j]:
-                indices[s, at] = indices[s, at - 1]
-                values[s, at] = values[s, at - 1]
-                at -= 1
-            indices[s, at] = picked[s, j]
-            values[s, at] = lengths[s, j]
+        write_sorted(names, picked[s], lengths[s], k, indices[s], values[s])
 
 
 def _pursue_observed(
@@ -174,13 +188,9 @@ def _pursue_observed(
     rounding = _ROUNDING * float(np.finfo(np.float32 if exact else dtype).eps)
     spanned = rounding**2 if exact else rounding
     energy = known @ squares
-    # An energy of 0 is never picked: of atoms that are rounding there, or no candidates.
-    energy[energy <= rounding**2 * norms2] = 0.0
+    _forget_unseen(energy, norms2, rounding**2)
     if candidates.shape[1] > 0:
-        allowed = np.zeros(energy.shape, np.bool_)
-        rows, places = np.nonzero(candidates >= 0)
-        allowed[rows, candidates[rows, places]] = True
-        energy[~allowed] = 0.0
+        _only_candidates(energy, candidates)
     whole = energy.copy() if use_ols else energy
     weights = np.empty_like(energy)
     _invert_norms(energy, weights)
@@ -206,7 +216,8 @@ def _pursue_observed(
         )  # fmt: skip
         if n_going == 0:
             break
-    _write_codes(factors, lengths, picked, counts, indices, values)
+    names = np.arange(len(atoms), dtype=np.int32)
+    _write_codes(names, factors, lengths, picked, counts, indices, values)
     # Long codes, of directions that are nearly spanned, show the rounding of these.
     sizes2 = (values.astype(np.float64) ** 2 * norms2[indices]).sum(axis=1)
     unsettled |= float(np.finfo(dtype).eps) * sizes2 > _MOST_DOUBT * whole_energy

@@ -82,21 +82,6 @@ def _keep(block, offsets, factor, first, indices, values):
         values[s], indices[s] = best[:n_kept], found[:n_kept]
 
 
-@jit()
-def _sort(indices, values):
-    """Sort every row by value, ties by index: insertion at shrinking distances."""
-    n = values.shape[1]
-    for s in range(len(values)):
-        best, found = values[s], indices[s]
-        for gap in (701, 301, 132, 57, 23, 10, 4, 1):
-            for i in range(gap, n):
-                value, index, j = best[i], found[i], i
-                while j >= gap and _is_worse(best[j - gap], found[j - gap], value, index):
-                    best[j], found[j] = best[j - gap], found[j - gap]
-                    j -= gap
-                best[j], found[j] = value, index
-
-
 class TopK:
     """The K smallest values of every row, and their columns.
 
@@ -133,7 +118,9 @@ class TopK:
 
     def sorted(self) -> tuple[NDArray[np.int32], Array]:
         """Return indices and values, ascending by value, ties by index; -1 comes last."""
-        _sort(self.indices, self.values)
+        order = np.lexsort((self.indices, self.values))
+        self.indices = np.take_along_axis(self.indices, order, axis=1)
+        self.values = np.take_along_axis(self.values, order, axis=1)
         return self.indices, self.values
 
 

@@ -108,11 +108,7 @@ def unit_rows(rows: Array) -> Array:
 
 
 def scale_back(
-    exponents: NDArray[np.int32] | None,
-    longest: float,
-    energy: Array | None,
-    values: Array,
-    squares: NDArray[np.float64],
+    exponents: Array | None, longest: float, energy: Array | None, values: Array, squares: Array
 ) -> None:
     """Bring codes (n, n_nonzero) and squares (n,) to the scale of their signals, in place.
 
