@@ -24,6 +24,11 @@ from kernelatoms.similarity.gradients import Inversion, Slopes, gradient_in_plan
 from kernelatoms.similarity.missing import rows_with_missing
 
 
+def _defines(name: str) -> property:
+    """Return a property: whether a subclass defines this method."""
+    return property(lambda self: getattr(type(self), name) is not getattr(Kernel, name))
+
+
 class Kernel:
     """Inner products in a feature space. Subclasses define ``values``; all else has a default.
 
@@ -117,10 +122,8 @@ class Kernel:
         """Return what ``for_features`` compares, of rows (..., n_features): the rows themselves."""
         return rows
 
-    @property
-    def featurizes(self) -> bool:
-        """Whether it compares descriptors of rows."""
-        return type(self).featurize is not Kernel.featurize
+    #: Whether it compares descriptors of rows.
+    featurizes = _defines("featurize")
 
     def for_features(self, n_features: int) -> "Kernel":
         """Return the same kernel of ``featurize(rows)``, so that these are computed only once."""
@@ -132,10 +135,8 @@ class Kernel:
 
     # Gradients: how it changes when a row moves, to learn atoms
 
-    @property
-    def has_gradient(self) -> bool:
-        """Whether ``slopes`` is known."""
-        return type(self).slopes is not Kernel.slopes
+    #: Whether ``slopes`` is known.
+    has_gradient = _defines("slopes")
 
     def why_no_gradient(self) -> str:
         """Return which kernel has no gradient, and why."""
@@ -160,10 +161,8 @@ class Kernel:
 
     # Parts of rows: estimates for rows with missing values
 
-    @property
-    def takes_missing(self) -> bool:
-        """Whether ``values_from_parts`` is known."""
-        return type(self).values_from_parts is not Kernel.values_from_parts
+    #: Whether ``values_from_parts`` is known.
+    takes_missing = _defines("values_from_parts")
 
     def values_from_parts(self, X: Array, Y: Array) -> Array:
         """Estimate k(x, y) for rows x (n, n_features) that hold NaN and complete rows y: (n, m)."""
@@ -224,7 +223,7 @@ class Kernel:
         if gamma == "spread":
             return self.with_gamma(gamma_by_mean(self._mean_size(X), float(np.log(2))))
         if gamma == "scale":
-            return self.with_gamma(self.scale_gamma(X))
+            return self.with_gamma(float(self.scale_gamma(X)))
         return self.with_gamma(self.gamma_for(X.shape[1]))
 
     def scale_gamma(self, X: Array) -> float:
@@ -238,7 +237,7 @@ class Kernel:
         """Return gamma as a number, for rows with ``n_features`` features."""
         gamma: Any = self.gamma  # type: ignore[attr-defined]
         if gamma is None:
-            return self.default_gamma(n_features)
+            return float(self.default_gamma(n_features))
         if gamma == "auto":
             return 1 / n_features
         if isinstance(gamma, str):
@@ -249,17 +248,7 @@ class Kernel:
 
     def _mean_size(self, X: Array) -> float:
         """Return the mean of what gamma multiplies, over pairs of rows."""
-
-        def sizes_of(rows: Array, others: Array) -> Array:
-            sizes = self.what_gamma_multiplies(rows, others)
-            if sizes is None:
-                raise ValueError(
-                    f"gamma='spread': kernel {self.name} does not say what its gamma multiplies; "
-                    "give it what_gamma_multiplies(X, Y), or choose gamma."
-                )
-            return sizes
-
-        return mean_over_pairs(sizes_of, X)
+        return mean_over_pairs(self.what_gamma_multiplies, X, f"kernel {self.name}")
 
     # Checks
 

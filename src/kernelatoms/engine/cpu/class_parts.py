@@ -8,15 +8,12 @@ class that the code w uses,
 Every signal's nonzeros are sorted by class first, so that only pairs within a class are visited.
 """
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.engine.cpu.jit import jit
 from kernelatoms.engine.cpu.products import check_shape
-
-Array = NDArray[Any]
+from kernelatoms.engine.cpu.scale import Array
 
 
 @jit()

@@ -1,13 +1,8 @@
 """Greedy pursuits (OMP, OLS, non-negative or not) of many signals: blocks, threads, memory.
 
-The same pursuit in three forms, by which part of the Gram matrix is known:
-
-- ``omp``: all of it.
-- ``omp_local``: one small Gram matrix per signal, of the atoms it may use.
-- ``omp_without_gram``: rows on request, for more atoms than memory for all of it.
-
-The steps themselves are in ``greedy_loops``. Signals whose squares would leave the range of numbers
-are scaled by a power of two (``scale``), which changes no digit of their codes.
+``omp`` has the whole Gram matrix, ``omp_local`` a small one per signal, and ``omp_without_gram``
+rows on request. The steps themselves are in ``greedy_loops``. Signals whose squares would leave the
+range of numbers are scaled by a power of two (``scale``), which changes no digit of their codes.
 
 Inner products of similar atoms lose their difference in float32. Signals whose codes show that can
 be returned to the caller (``leave_unsettled``), who may have inner products of the same float32
@@ -24,7 +19,13 @@ from numpy.typing import NDArray
 
 from kernelatoms.engine.cpu.greedy_loops import MEMORY, code_block, code_block_local, step_block
 from kernelatoms.engine.cpu.products import block_rows, check_shape, padded, padded_memory
-from kernelatoms.engine.cpu.scale import all_in_safe_range, in_safe_range, rescale_rows, scale_back
+from kernelatoms.engine.cpu.scale import (
+    Array,
+    all_in_safe_range,
+    in_safe_range,
+    rescale_rows,
+    scale_back,
+)
 from kernelatoms.engine.cpu.threads import each_block, fair_share, one_blas_thread
 from kernelatoms.engine.greedy_limits import (
     check_arguments,
@@ -32,8 +33,6 @@ from kernelatoms.engine.greedy_limits import (
     limits_of,
     refuse_undefined_energies,
 )
-
-Array = NDArray[Any]
 
 #: ``products(start, stop)``: correlations (n, n_atoms) of these signals, energies (n,) or None.
 Products = Callable[[int, int], tuple[Array, Array | None]]

@@ -96,11 +96,7 @@ def _subtract_rows(out, start, stop, rows, ids, coefs, n):
 
 @jit(fastmath=True)
 def _largest_bits(bits, start, stop, mask):
-    """Return the largest magnitude between two columns, as an integer.
-
-    Floats without their sign bit order like their bit patterns, and an integer maximum
-    vectorises where a float maximum would need the promise that no NaN occurs.
-    """
+    """Return the largest magnitude between two columns, as an integer: that vectorises."""
     largest = bits.dtype.type(0)
     for i in range(start, stop):
         largest = bits.dtype.type(max(largest, bits.dtype.type(bits[i] & mask)))

@@ -125,10 +125,7 @@ class _StableCompiler(Compiler):
 
 @register_pass(mutates_CFG=False, analysis_only=False)
 class _SortStack(FunctionPass):
-    """Assign what a block leaves on the stack, ``$phi...``, in the order of the names.
-
-    Any order is right: numba's own is that of a set.
-    """
+    """Assign what a block leaves on the stack, ``$phi...``, by name: numba's order is a set's."""
 
     _name = "kernelatoms_sort_stack"
 

@@ -9,16 +9,13 @@ pair reach it without an SVD, and each of them can only lower |E - w d'|^2.
 See docs/decisions/033-ksvd-sweeps.md.
 """
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.engine.cpu.jit import jit
 from kernelatoms.engine.cpu.products import block_rows, check_shape
+from kernelatoms.engine.cpu.scale import Array
 from kernelatoms.engine.cpu.threads import each_block, stop_if_asked
-
-Array = NDArray[Any]
 
 # Nonzeros times features: tens of milliseconds.
 _LONG_SWEEP = 1 << 24

@@ -27,9 +27,9 @@ from kernelatoms.engine.cpu.lasso_loops import (
     solve_lasso_local,
 )
 from kernelatoms.engine.cpu.products import block_rows, check_shape, rows_in_memory
+from kernelatoms.engine.cpu.scale import Array
 from kernelatoms.engine.cpu.threads import each_block, fair_share, in_short_parts
 
-Array = NDArray[Any]
 #: ``products(start, stop) -> (corr, energy)``.
 Products = Callable[[int, int], tuple[Array, Array | None]]
 #: Codes a block in place: ``solve(gram, b, energy, w, start, stop)``; w holds the warm start.

@@ -11,8 +11,6 @@ every eight reads, and the four stay in the nearest cache. Against LAPACK from c
 See docs/decisions/027-local-problems.md.
 """
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,8 +18,7 @@ from kernelatoms.engine.cpu.class_parts import by_class
 from kernelatoms.engine.cpu.jit import jit
 from kernelatoms.engine.cpu.local_grams import for_local_blocks
 from kernelatoms.engine.cpu.products import check_shape
-
-Array = NDArray[Any]
+from kernelatoms.engine.cpu.scale import Array
 
 # Rows begin at multiples of this many columns where they are worked on: vectors have no remainder.
 _LANES = 8

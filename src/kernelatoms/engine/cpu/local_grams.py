@@ -12,15 +12,13 @@ See docs/decisions/027-local-problems.md.
 """
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.engine.cpu.jit import jit
 from kernelatoms.engine.cpu.products import check_shape, for_rows, rows_in_memory
-
-Array = NDArray[Any]
+from kernelatoms.engine.cpu.scale import Array
 
 # Bytes of small Gram matrices, or of rows that are read twice, worked on at once: they should stay
 # in a core's own cache.

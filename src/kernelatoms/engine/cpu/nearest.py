@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from kernelatoms.engine.cpu.jit import jit
 from kernelatoms.engine.cpu.products import check_shape
-
-Array = NDArray[Any]
+from kernelatoms.engine.cpu.scale import Array
 
 # Columns that are looked at together.
 _CHUNK = 64

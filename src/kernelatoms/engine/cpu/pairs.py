@@ -10,15 +10,12 @@ of a list, and threads take some of these, or tiles of a large one. Sums are of 
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernelatoms.engine.cpu.jit import jit
+from kernelatoms.engine.cpu.scale import Array
 from kernelatoms.engine.cpu.threads import each
-
-Array = NDArray[Any]
 
 # Rows of either side in a piece of work: some tens of milliseconds at a thousand features; pairs of
 # sets take some 0.1 ms each.

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from kernelatoms.engine.cpu.jit import jit
 
+#: An array of numbers.
 Array = NDArray[Any]
 
 # Squared norms of signals and of atoms that the loops can work with as they are. Their product must

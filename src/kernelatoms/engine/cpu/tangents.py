@@ -11,15 +11,11 @@ product for many pairs, and then a small system for each.
 See docs/decisions/014-tangent-distances.md.
 """
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from kernelatoms.engine.cpu.jit import jit
 from kernelatoms.engine.cpu.pairs import all_pairs
-
-Array = NDArray[Any]
+from kernelatoms.engine.cpu.scale import Array
 
 # Pairs of 64 x 64 rows with 7 tangents each: inner products of 2 MiB, which stay in cache.
 _TILE = 64
