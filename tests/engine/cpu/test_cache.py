@@ -185,7 +185,7 @@ def test_a_folder_that_goes_away(use, tmp_path, caplog):
     shutil.rmtree(loops)
     original = numba.core.caching.FunctionCache.save_overload
     loops.mkdir()
-    jit._told.clear()
+    jit._tell_once.cache_clear()
 
     def folder_goes(self, *args):
         shutil.rmtree(loops, ignore_errors=True)

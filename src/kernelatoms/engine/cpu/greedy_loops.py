@@ -39,11 +39,10 @@ from kernelatoms.engine.cpu.jit import jit
 # Columns worked on at once: the piece of ``a`` stays in the first-level cache over its updates.
 _TILE = 2048
 
-# A share of a signal's energy that rounding may change: from here on a step is checked. The share
-# from which on it is not taken, ``largest_doubt``, is the caller's.
+# From this share of a signal's energy on that rounding may change, a step is checked.
 CHECKED_DOUBT = 1e-6
 
-# No limit: every step of a pursuit explains more than the one before.
+# No limit: every step explains more than the one before.
 _ALL_STEPS = np.iinfo(np.int64).max
 
 # What a pursuit remembers between two steps beside the code, and how many numbers that are.

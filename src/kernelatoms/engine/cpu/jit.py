@@ -201,9 +201,9 @@ class _Cache(FunctionCache):
 def _compiler_state() -> tuple[Any, ...]:
     """Return what machine code depends on besides a loop's own file."""
     try:
-        source = Path(__file__).read_text()
+        source = Path(__file__).read_bytes()
     except OSError:  # an application without sources, which do not change then
-        source = ""
+        source = b""
     return numba.__version__, llvmlite.__version__, sorted(FASTMATH), source
 
 
@@ -242,13 +242,9 @@ class _CheckedFiles:
         return blake2b(repr((self._state, key)).encode() + data, digest_size=_DIGEST_BYTES).digest()
 
 
-_told: set[str] = set()
-
-
+@functools.cache
 def _tell_once(text: str) -> None:
-    if text not in _told:
-        _told.add(text)
-        logger.warning(text)
+    logger.warning(text)
 
 
 class _Announcer(event.Listener):

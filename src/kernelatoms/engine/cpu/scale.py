@@ -37,8 +37,7 @@ def in_safe_range(squares: Array, dtype: np.dtype[Any]) -> NDArray[np.bool_]:
 
 def all_in_safe_range(squares: Array, dtype: np.dtype[Any]) -> bool:
     """Whether the loops can work in a dtype with all of these squared norms."""
-    low, high = safe_range(dtype)
-    return bool(low <= squares.min(initial=1.0) and squares.max(initial=1.0) <= high)
+    return bool(in_safe_range(squares, dtype).all())
 
 
 @jit(fastmath=True)
