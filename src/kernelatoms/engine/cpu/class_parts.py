@@ -17,11 +17,8 @@ from kernelatoms.engine.cpu.scale import Array
 
 
 @jit()
-def by_class(indices, first, stop, owner, starts, order):
-    """Sort nonzeros first..stop by class: those of class c are order[starts[c]:starts[c + 1]].
-
-    Atoms of class -1 come before all others.
-    """
+def _by_class(indices, first, stop, owner, starts, order):
+    """Sort nonzeros first..stop by class: those of class c are order[starts[c]:starts[c + 1]]."""
     starts[:] = 0
     for p in range(first, stop):
         starts[owner[indices[p]] + 2] += 1
@@ -49,7 +46,7 @@ def _subtract_class_parts(gram, corr, indptr, indices, values, owner, out):
     starts = np.empty(n_classes + 2, np.int64)
     order = np.empty(_most_nonzeros(indptr), np.int64)
     for s in range(out.shape[0]):
-        by_class(indices, indptr[s], indptr[s + 1], owner, starts, order)
+        _by_class(indices, indptr[s], indptr[s + 1], owner, starts, order)
         for c in range(n_classes):
             change = 0.0
             for a in range(starts[c], starts[c + 1]):
@@ -82,7 +79,7 @@ def _observed_class_residuals(signals, atoms, indptr, indices, values, owner, ou
     order = np.empty(_most_nonzeros(indptr), np.int64)
     left = np.empty(n_features, atoms.dtype)
     for s in range(out.shape[0]):
-        by_class(indices, indptr[s], indptr[s + 1], owner, starts, order)
+        _by_class(indices, indptr[s], indptr[s + 1], owner, starts, order)
         energy = 0.0
         for i in range(n_features):
             if not np.isnan(signals[s, i]):

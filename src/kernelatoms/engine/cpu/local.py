@@ -14,7 +14,6 @@ See docs/decisions/027-local-problems.md.
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.engine.cpu.class_parts import by_class
 from kernelatoms.engine.cpu.jit import jit
 from kernelatoms.engine.cpu.local_grams import for_local_blocks
 from kernelatoms.engine.cpu.products import check_shape
@@ -224,10 +223,20 @@ def _class_parts(grams, corrs, energies, weights, owners, columns, residuals2, n
     n, n_local = corrs.shape
     n_classes = residuals2.shape[1]
     starts, order = np.empty(n_classes + 2, np.int64), np.empty(n_local, np.int64)
-    left, places = np.empty(n_local), np.arange(n_local)
+    left = np.empty(n_local)
     for s in range(n):
         gram, b, w, owner = grams[s], corrs[s], weights[s], owners[s]
-        by_class(places, 0, n_local, owner, starts, order)
+        starts[:] = 0
+        for i in range(n_local):
+            if owner[i] >= 0:
+                starts[owner[i] + 2] += 1
+        for c in range(2, n_classes + 2):
+            starts[c] += starts[c - 1]
+        # Now starts[c + 1] is where class c begins, and moves to where it ends as the class fills.
+        for i in range(n_local):
+            if owner[i] >= 0:
+                order[starts[owner[i] + 1]] = i
+                starts[owner[i] + 1] += 1
         energy = 0.0
         if columns:
             for i in range(n_local):
