@@ -441,7 +441,7 @@ def _take_nonnegative_step(
 
 
 @jit()
-def write_sorted(names, picked, code, k, indices, values):
+def _write_sorted(names, picked, code, k, indices, values):
     """Write a code by ascending atom (what sparse matrices want), padded with -1 and 0."""
     for j in range(indices.shape[0]):
         indices[j] = -1
@@ -562,7 +562,7 @@ def _pursue(
             going = k < n_nonzero and memory[_EXPLAINED] < until[s]
         counts[s] = k
         explained[s] = memory[_EXPLAINED]
-        write_sorted(names, picked, code, k, indices[s], values[s])
+        _write_sorted(names, picked, code, k, indices[s], values[s])
     return going
 
 

@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.engine.cpu.greedy_loops import write_sorted
 from kernelatoms.engine.cpu.jit import jit
 from kernelatoms.engine.cpu.products import check_shape
 from kernelatoms.engine.cpu.scale import in_safe_range, rescale_rows, scale_back, squared_norms
@@ -147,16 +146,26 @@ def _take_best(
 
 
 @jit()
-def _write_codes(names, factors, lengths, picked, counts, indices, values):
+def _write_codes(factors, lengths, picked, counts, indices, values):
     """Solve L'w = z by back substitution and write the code by ascending atom."""
     for s in range(indices.shape[0]):
+        for j in range(indices.shape[1]):
+            indices[s, j] = -1
+            values[s, j] = 0.0
         k = counts[s]
         for j in range(k - 1, -1, -1):
             z = lengths[s, j]
             for i in range(j + 1, k):
                 z -= factors[s, i, j] * lengths[s, i]
             lengths[s, j] = z / factors[s, j, j]
-        write_sorted(names, picked[s], lengths[s], k, indices[s], values[s])
+        for j in range(k):
+            at = j
+            while at > 0 and indices[s, at - 1] > picked[s, j]:
+                indices[s, at] = indices[s, at - 1]
+                values[s, at] = values[s, at - 1]
+                at -= 1
+            indices[s, at] = picked[s, j]
+            values[s, at] = lengths[s, j]
 
 
 def _pursue_observed(
@@ -216,8 +225,7 @@ def _pursue_observed(
         )  # fmt: skip
         if n_going == 0:
             break
-    names = np.arange(len(atoms), dtype=np.int32)
-    _write_codes(names, factors, lengths, picked, counts, indices, values)
+    _write_codes(factors, lengths, picked, counts, indices, values)
     # Long codes, of directions that are nearly spanned, show the rounding of these.
     sizes2 = (values.astype(np.float64) ** 2 * norms2[indices]).sum(axis=1)
     unsettled |= float(np.finfo(dtype).eps) * sizes2 > _MOST_DOUBT * whole_energy
