@@ -38,7 +38,7 @@ from kernelatoms.estimators.validation import (
     validate_labelled,
     validate_new,
 )
-from kernelatoms.features.linearize import check_training_kernel
+from kernelatoms.features.coordinates import check_training_kernel
 from kernelatoms.features.memory import check_fits
 from kernelatoms.features.projections import IdentityProjection, Projection, make_projection
 from kernelatoms.similarity import Kernel

@@ -43,13 +43,13 @@ from kernelatoms.estimators.validation import (
 )
 from kernelatoms.features.coordinates import (
     Coordinates,
+    check_training_kernel,
     exact_coordinates,
     pruned_coordinates,
 )
 from kernelatoms.features.expansion import Expansion
 from kernelatoms.features.linear_algebra import OVERFLOW
-from kernelatoms.features.linearize import check_training_kernel
-from kernelatoms.features.ridge_preimage import regress_rows
+from kernelatoms.features.preimage_methods import regress_rows
 from kernelatoms.learning.ksvd import KSVDUpdate
 from kernelatoms.learning.loop import Run, Update
 from kernelatoms.learning.mod import LeastSquares

@@ -27,10 +27,7 @@ from kernelatoms.estimators.validation import (
     validate_new,
     validate_training,
 )
-from kernelatoms.features.expansion import Expansion
-from kernelatoms.features.imputation import shrink_to_energy, warn_of_estimates
-from kernelatoms.features.linear_algebra import OVERFLOW
-from kernelatoms.features.linearize import (
+from kernelatoms.features.coordinates import (
     Eigensolver,
     change_of_coordinates,
     check_training_kernel,
@@ -39,8 +36,16 @@ from kernelatoms.features.linearize import (
     nystroem_error,
     ridge_preimage,
 )
+from kernelatoms.features.expansion import Expansion
+from kernelatoms.features.imputation import shrink_to_energy, warn_of_estimates
+from kernelatoms.features.linear_algebra import OVERFLOW
 from kernelatoms.features.memory import check_fits
-from kernelatoms.features.ridge_preimage import MOST_ROWS, InverseMap, learn_inverse_map, more_rows
+from kernelatoms.features.preimage_methods import (
+    MOST_ROWS,
+    InverseMap,
+    learn_inverse_map,
+    more_rows,
+)
 from kernelatoms.features.samplers import SAMPLERS
 from kernelatoms.similarity import Kernel
 from kernelatoms.similarity.contrast import Limits
