@@ -28,6 +28,8 @@ from threadpoolctl import ThreadpoolController
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+#: Makes what a thread calls with the parts of an item.
+MakeWork = Callable[[], Callable[..., None]]
 
 #: How many dictionaries are updated together: one. Threads take whole runs.
 UPDATES_TOGETHER = 1
@@ -41,6 +43,7 @@ class _Crew:
     Appending to lists and popping from a deque are whole or not at all.
     """
 
+    items: list[Any]
     todo: deque[int]
     stopped: bool = False
     errors: list[tuple[int, BaseException]] = field(default_factory=list)
@@ -175,7 +178,7 @@ def each(function: Callable[[Item], Result], items: Iterable[Item]) -> list[Resu
     def work(i: int) -> None:
         results[i] = function(todo[i])
 
-    _share(len(todo), lambda: work)
+    _share([(i,) for i in range(len(todo))], lambda: work)
     return results
 
 
@@ -188,30 +191,38 @@ def each_block(
     block; threads take the next free block, so uneven blocks balance out. Exceptions as in
     ``each``.
     """
-
-    def make_work() -> Callable[[int], None]:
-        worker = make_worker()
-
-        def work(i: int) -> None:
-            worker(i * block_rows, min((i + 1) * block_rows, n_rows))
-
-        return work
-
-    _share(-(-n_rows // block_rows), make_work)
+    starts = range(0, n_rows, block_rows)
+    _share([(start, min(start + block_rows, n_rows)) for start in starts], make_worker)
 
 
-def _share(n_items: int, make_work: Callable[[], Callable[[int], None]]) -> None:
-    """Call ``work(i)`` for every i below ``n_items``; each thread makes its own ``work`` first."""
-    outer: _Crew | None = getattr(_inside, "crew", None)
-    n_helpers = min(n_threads(), n_items) - 1
+def _share(items: list[Any], make_work: MakeWork) -> None:
+    """Call ``work(*item)`` for every item; each thread makes its own ``work`` first."""
+    n_helpers = min(n_threads(), len(items)) - 1
     with one_blas_thread():
-        if outer is None and n_helpers > 0:
-            _share_with_pool(n_items, n_helpers, make_work)
-        elif n_items > 0:
-            work = make_work()
-            for i in range(n_items):
-                stop_if_asked()
-                work(i)
+        if is_at_work() or n_helpers < 1:
+            if items:
+                work = make_work()
+                for item in items:
+                    stop_if_asked()
+                    work(*item)
+            return
+        crew = _Crew(items, deque(range(len(items))))
+        try:
+            _call_helpers(n_helpers, crew, make_work)
+            _take_part(crew, make_work)
+        except BaseException:  # Ctrl-C outside of any item
+            crew.stopped = True
+            raise
+        finally:
+            _wait_until_all_left(crew)
+        if crew.errors:
+            # Ctrl-C before all else; then the item that would have failed first without threads.
+            _, error = min(crew.errors, key=lambda e: (isinstance(e[1], Exception), e[0]))
+            crew.errors.clear()  # its traceback knows the crew: no cycles that keep arrays alive
+            try:
+                raise error
+            finally:
+                del error
 
 
 def stop_if_asked() -> None:
@@ -235,29 +246,7 @@ def in_short_parts(n_rows: int, few: int, work: Callable[[slice], None]) -> None
         size = 4 * size if time.monotonic() - began < _QUICK else few
 
 
-def _share_with_pool(
-    n_items: int, n_helpers: int, make_work: Callable[[], Callable[[int], None]]
-) -> None:
-    crew = _Crew(deque(range(n_items)))
-    try:
-        _call_helpers(n_helpers, crew, make_work)
-        _take_part(crew, make_work)
-    except BaseException:  # Ctrl-C outside of any item
-        crew.stopped = True
-        raise
-    finally:
-        _wait_until_all_left(crew)
-    if crew.errors:
-        # Ctrl-C before all else; then the item that would have failed first without threads.
-        _, error = min(crew.errors, key=lambda e: (isinstance(e[1], Exception), e[0]))
-        crew.errors.clear()  # its traceback knows the crew: no cycles that keep arrays alive
-        try:
-            raise error
-        finally:
-            del error
-
-
-def _take_part(crew: _Crew, make_work: Callable[[], Callable[[int], None]]) -> None:
+def _take_part(crew: _Crew, make_work: MakeWork) -> None:
     """Work on items until none is left, or a thread has failed."""
     i = -1
     try:
@@ -268,7 +257,7 @@ def _take_part(crew: _Crew, make_work: Callable[[], Callable[[int], None]]) -> N
                 i = crew.todo.popleft()
             except IndexError:
                 return
-            work(i)
+            work(*crew.items[i])
     except _StoppedError:
         pass
     except BaseException as error:
@@ -278,7 +267,7 @@ def _take_part(crew: _Crew, make_work: Callable[[], Callable[[int], None]]) -> N
         _inside.crew = None
 
 
-def _help(crew: _Crew, make_work: Callable[[], Callable[[int], None]]) -> None:
+def _help(crew: _Crew, make_work: MakeWork) -> None:
     """Take part from a thread of the pool."""
     # Enter first and look second: a helper that comes when the caller has counted who is there
     # finds nothing to do.
@@ -309,9 +298,7 @@ def _wait_until_all_left(crew: _Crew) -> None:
         raise interrupt
 
 
-def _call_helpers(
-    n_helpers: int, crew: _Crew, make_work: Callable[[], Callable[[int], None]]
-) -> None:
+def _call_helpers(n_helpers: int, crew: _Crew, make_work: MakeWork) -> None:
     """Ask threads of the pool to help, whenever they are free."""
     global _pool, _pool_size
     size = max(n_threads() - 1, n_helpers)
