@@ -19,11 +19,10 @@ from kernelatoms import (
     preimage,
     sparse_encode,
 )
+from kernelatoms.coding.closed_form import ridge, threshold
 from kernelatoms.coding.ksc import fksc, ksc
 from kernelatoms.coding.lasso import lasso
 from kernelatoms.coding.omp import omp
-from kernelatoms.coding.ridge import ridge
-from kernelatoms.coding.threshold import threshold
 from kernelatoms.estimators.unused_arguments import METHODS, TAKEN_BY, is_default
 
 RNG = np.random.default_rng(0)

@@ -1,4 +1,4 @@
-"""Kernel sparse coding as the FKSC paper publishes it: ``ksc``, and ``fksc`` in two stages.
+"""Kernel sparse coding as the FKSC paper publishes it: ``ksc``, and in two stages ``fksc``.
 
 Kept to compare with: ``lasso`` reaches the same minimum, many times faster. ``engine/cpu/ksc.py``
 has the equations, and the bound of ``fksc`` that was made safe.
@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 
 from kernelatoms.coding.codes import RaggedCodes
-from kernelatoms.coding.lasso import as_codes, check_energy, check_start, code_at_any_size
+from kernelatoms.coding.lasso import as_codes, code_at_any_size
 from kernelatoms.coding.problem import CodingProblem
 from kernelatoms.engine import Array, machine
 
@@ -25,6 +25,7 @@ def ksc(
     problem: CodingProblem,
     alpha: float,
     *,
+    two_stages: bool = False,
     gap_tol: float = 1e-6,
     change_tol: float | None = None,
     max_passes: int | None = None,
@@ -38,6 +39,8 @@ def ksc(
         Signals and atoms; energies must be known.
     alpha : float
         Weight of |w|_1, above 0.
+    two_stages : bool
+        True for FKSC, coordinate descent in two stages (Algorithm 2), its bound made safe.
     gap_tol : float
         Stop at a duality gap of this share of k(x, x).
     change_tol : float, optional
@@ -53,53 +56,6 @@ def ksc(
     RaggedCodes
         With ``gap``, ``n_passes``, and ``n_updates``: how often (8) was evaluated.
     """
-    return _code(False, problem, alpha, gap_tol, change_tol, max_passes, start)
-
-
-def fksc(
-    problem: CodingProblem,
-    alpha: float,
-    *,
-    gap_tol: float = 1e-6,
-    change_tol: float | None = None,
-    max_passes: int | None = None,
-    start: Array | None = None,
-) -> RaggedCodes:
-    """Code all signals by coordinate descent in two stages (Algorithm 2), its bound made safe.
-
-    Parameters
-    ----------
-    problem : CodingProblem
-        Signals and atoms; energies must be known.
-    alpha : float
-        Weight of |w|_1, above 0.
-    gap_tol : float
-        Stop at a duality gap of this share of k(x, x).
-    change_tol : float, optional
-        Stop, as the paper does (at 1e-3), when a pass changes w by no more than this share of its
-        norm, whatever the gap; a pass that leaves w = 0 changes nothing.
-    max_passes : int, optional
-        The most passes: by default the paper's 100 with ``change_tol``, else 100,000.
-    start : array of shape (n_signals, n_atoms), optional
-        Codes to start from.
-
-    Returns
-    -------
-    Codes
-        With ``gap``, ``n_passes``, and ``n_updates``: how often (8) was evaluated.
-    """
-    return _code(True, problem, alpha, gap_tol, change_tol, max_passes, start)
-
-
-def _code(
-    two_stages: bool,
-    problem: CodingProblem,
-    alpha: float,
-    gap_tol: float,
-    change_tol: float | None,
-    max_passes: int | None,
-    start: Array | None,
-) -> RaggedCodes:
     if max_passes is None:
         max_passes = _PASSES_TO_GAP if change_tol is None else _PASSES_PUBLISHED
     code = partial(
@@ -107,6 +63,9 @@ def _code(
         max_passes=max_passes,
     )  # fmt: skip
     return code_at_any_size(problem, alpha, start, None, code)
+
+
+fksc = partial(ksc, two_stages=True)
 
 
 def _descend(
@@ -121,8 +80,6 @@ def _descend(
     max_passes: int,
 ) -> RaggedCodes:
     """Do passes until every signal has converged; the gap is computed seldom enough."""
-    check_energy(problem)
-    check_start(problem, start)
     problem.check_semidefinite()
     engine = machine(problem.norms2)
     n = problem.n_signals

@@ -57,15 +57,9 @@ def lasso(
         rounding, in float32), unless a ConvergenceWarning says otherwise.
     """
     check_flag("positive", positive)
-    check_energy(problem)
-    check_start(problem, start)
     _ = problem.norms2  # which refuses atoms whose inner products do not fit
     code = partial(_lasso, positive=positive, gap_tol=gap_tol)
     return code_at_any_size(problem, alpha, start, candidates, code)
-
-
-#: ``code(problem, alpha, start, candidates)``
-_Code = Callable[[CodingProblem, float, Array | None, Any], RaggedCodes]
 
 
 def code_at_any_size(
@@ -73,9 +67,10 @@ def code_at_any_size(
     alpha: float,
     start: Array | None,
     candidates: NDArray[np.int32] | None,
-    code: _Code,
+    code: Callable[[CodingProblem, float, Array | None, Any], RaggedCodes],
 ) -> RaggedCodes:
     """Return l1 codes; signals whose squares underflow are coded at another size."""
+    _check(problem, start)
     tiny = tiny_signals(problem)
     if not len(tiny):
         return code(problem, alpha, start, candidates)
@@ -156,17 +151,13 @@ def lasso_path(
     return [found[alpha] for alpha in alphas]
 
 
-def check_energy(problem: CodingProblem) -> None:
-    """Refuse signals whose energies are not known: there is no duality gap without them."""
+def _check(problem: CodingProblem, start: Array | None) -> None:
+    """Refuse signals of unknown energies, and codes to start from that are not of this problem."""
     if not problem.knows_energy:
         raise ValueError(
             "l1 coding needs k(x, x) of the signals for its duality gap, which a precomputed "
             "kernel does not give; pass them as energy."
         )
-
-
-def check_start(problem: CodingProblem, start: Array | None) -> None:
-    """Refuse codes to start from that are not those of these signals and atoms."""
     if start is not None and start.shape != (problem.n_signals, problem.n_atoms):
         raise ValueError(
             f"start must hold a coefficient for each of {problem.n_signals} signals and "

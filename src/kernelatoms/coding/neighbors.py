@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.coding.local_values import falls_with_l2
+from kernelatoms.coding.atom_products import falls_with_l2
 from kernelatoms.coding.problem import CodingProblem, KernelProblem, LinearProblem
 from kernelatoms.engine import Array, is_array, machine
 from kernelatoms.similarity import make_distance

@@ -122,21 +122,6 @@ def omp(
     return stack_rows([(parts.complete_rows, complete), (parts.partial_rows, masked)])
 
 
-def masked_omp(
-    problem: LinearProblem,
-    n_nonzero: int,
-    *,
-    stop_at: Array | None = None,
-    absolute: bool = False,
-    selection: str = "omp",
-    candidates: NDArray[np.int32] | None = None,
-) -> Codes:
-    """Code signals by their observed entries; ``error`` and ``stop_at`` are those of these."""
-    return _code_masked(
-        problem, _Options(n_nonzero, stop_at, absolute, selection, False, candidates)
-    )
-
-
 def _code_masked(problem: LinearProblem, options: _Options) -> Codes:
     if options.positive:
         raise ValueError(

@@ -8,7 +8,7 @@ See docs/decisions/032-fresh-codes.md.
 """
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -138,17 +138,34 @@ def passes(
     """
     check_pair(pursuit, update)
     check_squares(rows, float(machine(rows).squared_norms(rows).sum()))
+    for _ in each_pass(state, max_iter, tol=tol, change_tol=change_tol, observer=observer):
+        # Spinning BLAS threads would take a core from the next pursuit.
+        with machine(rows).one_blas_thread():
+            codes = pursuit(problem_of(state.dictionary))
+        result = yield UpdateRequest(update, rows, codes, state.dictionary)
+        unused = state.record_pass(result.dictionary, result.objective, codes.uses(), result.sums)
+        # No code uses these atoms, so replacing them does not change the objective.
+        replace_dead_atoms(state, unused, rows, result.codes.error, update, groups)
+
+
+def each_pass(
+    state: Any,
+    max_iter: int,
+    *,
+    tol: float,
+    change_tol: float | None = None,
+    observer: PassObserver | None = None,
+) -> Iterator[None]:
+    """Yield for every pass to do, until learning has converged or the observer stops it.
+
+    A pass changes ``state.dictionary`` and adds what it reached to ``state.objective``; ``tol`` and
+    ``change_tol`` are those of ``passes``.
+    """
     for _ in range(max_iter):
         if observer is not None:
             observer.begin_pass()
         before = state.dictionary
-        # Spinning BLAS threads would take a core from the next pursuit.
-        with machine(rows).one_blas_thread():
-            codes = pursuit(problem_of(before))
-        result = yield UpdateRequest(update, rows, codes, before)
-        unused = state.record_pass(result.dictionary, result.objective, codes.uses(), result.sums)
-        # No code uses these atoms, so replacing them does not change the objective.
-        replace_dead_atoms(state, unused, rows, result.codes.error, update, groups)
+        yield
         if observer is not None and observer.end_pass(state):
             break
         if change_tol is None:

@@ -130,6 +130,15 @@ class LearnerState:
         )
 
 
+@dataclass
+class CoupledState:
+    """Atoms, codes over them that depend on each other, and what every pass reached."""
+
+    dictionary: Array
+    codes: Any
+    objective: list[float] = field(default_factory=list)
+
+
 def unit_rows(rows: Array) -> Array:
     """Return the rows at unit norm; zero rows stay zero."""
     return machine(rows).unit_rows(rows)

@@ -21,10 +21,10 @@ from kernelatoms.coding.class_residuals import (
     parts_of_sparse_codes,
     parts_of_vectors,
 )
+from kernelatoms.coding.closed_form import inverse_gram
 from kernelatoms.coding.codes import Codes, as_csr, dense_as_csr, ragged, row_starts
 from kernelatoms.coding.lasso import lasso
 from kernelatoms.coding.omp import omp
-from kernelatoms.coding.ridge import inverse_gram
 from kernelatoms.coding.robust import RobustDictionary
 from kernelatoms.engine import machine
 from kernelatoms.estimators.classifiers.training_dictionary import (
