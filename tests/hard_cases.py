@@ -26,7 +26,7 @@ from sklearn.exceptions import ConvergenceWarning
 import oracles.kernels
 from kernelatoms.coding import lasso, omp
 from kernelatoms.coding.closed_form import ridge
-from kernelatoms.coding.ksc import fksc, ksc
+from kernelatoms.coding.lasso import fksc, ksc
 from kernelatoms.engine.cpu import products
 from kernelatoms.estimators.coding.arguments import make_problem
 from kernelatoms.similarity.factory import KERNELS

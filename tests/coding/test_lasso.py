@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from draws import later
 from kernelatoms import lasso_path, sparse_encode
 from kernelatoms.coding import lasso
-from kernelatoms.coding.ksc import fksc, ksc
+from kernelatoms.coding.lasso import fksc, ksc
 from kernelatoms.coding.problem import GivenProblem, KernelProblem, LinearProblem
 from kernelatoms.engine.cpu import l1
 from kernelatoms.features.expansion import Expansion

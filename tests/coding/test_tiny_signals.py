@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from kernelatoms import KSVD, MOD, lasso_path, residual_norms, sparse_encode
 from kernelatoms.coding import LinearProblem, lasso, omp
-from kernelatoms.coding.ksc import fksc, ksc
+from kernelatoms.coding.lasso import fksc, ksc
 
 LISTS = np.tile(np.arange(15, dtype=np.int32), (6, 1))
 

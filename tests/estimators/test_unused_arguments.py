@@ -20,8 +20,7 @@ from kernelatoms import (
     sparse_encode,
 )
 from kernelatoms.coding.closed_form import ridge, threshold
-from kernelatoms.coding.ksc import fksc, ksc
-from kernelatoms.coding.lasso import lasso
+from kernelatoms.coding.lasso import fksc, ksc, lasso
 from kernelatoms.coding.omp import omp
 from kernelatoms.estimators.unused_arguments import METHODS, TAKEN_BY, is_default
 

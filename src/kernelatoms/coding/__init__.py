@@ -11,8 +11,8 @@ What pursuits take and return:
 Pursuits:
 
 - ``omp``: orthogonal matching pursuit and orthogonal least squares, also of missing values.
-- ``lasso``: l1 coding to a duality gap, at one weight of the penalty or along a path of weights.
-- ``ksc``: the same as published: coordinate descent in one stage and in two.
+- ``lasso``: l1 coding to a duality gap, at one weight of the penalty or along a path of weights;
+  also as published, by coordinate descent in one stage and in two.
 - ``closed_form``: ridge codes, which are dense; soft-thresholded inner products, which are l1 codes
   over orthonormal atoms.
 - ``robust``: ridge and l1 codes with an l1 norm of the residual, also by ``robust_interior``.
@@ -27,8 +27,7 @@ Atoms near a signal, and classes:
 
 from kernelatoms.coding.closed_form import solve_ridge
 from kernelatoms.coding.codes import Codes, PaddedCodes, RaggedCodes
-from kernelatoms.coding.ksc import ksc
-from kernelatoms.coding.lasso import lasso
+from kernelatoms.coding.lasso import ksc, lasso
 from kernelatoms.coding.omp import omp
 from kernelatoms.coding.problem import GivenProblem, KernelProblem, LinearProblem
 from kernelatoms.coding.pursuits import OMP, Lasso

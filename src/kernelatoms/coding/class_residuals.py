@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 from numpy.typing import NDArray
 
 from kernelatoms.coding.codes import Codes, DenseCodes, RaggedCodes, as_csr
@@ -238,15 +237,9 @@ def parts_of_sparse_codes(
 
 def _norms_of_parts(codes: Any, labels: NDArray[np.intp], n_classes: int) -> Array:
     """Return |w_c|^2 of every class's part of codes (n, n_atoms), in compressed rows."""
-    if scipy.sparse.issparse(codes):
-        owned = scipy.sparse.csr_array(
-            (np.ones(len(labels)), (np.arange(len(labels)), to_numpy(labels))),
-            shape=(len(labels), n_classes),
-        )
-        return (codes.astype(np.float64).power(2) @ owned).toarray()
     n = codes.shape[0]
-    rows = np.repeat(np.arange(n, like=codes.indptr), np.diff(codes.indptr))
-    owners = np.asarray(labels, like=codes.data)[codes.indices]
+    rows = np.repeat(np.arange(n, dtype=np.int64, like=codes.indptr), np.diff(codes.indptr))
+    owners = np.asarray(to_numpy(labels), like=codes.data)[codes.indices]
     squares = codes.data.astype(np.float64) ** 2
     sums = np.bincount(rows * n_classes + owners, weights=squares, minlength=n * n_classes)
     return sums.reshape(n, n_classes)

@@ -12,8 +12,9 @@ row, which are used as they are.
 See docs/decisions/020-greedy-steps.md and docs/decisions/031-missing-values-in-signals.md.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,12 +56,8 @@ class _Options:
         return replace(self, stop_at=enlarge(self.stop_at)) if self.absolute else self
 
 
-class _Coder(Protocol):
-    """Returns codes, the signals for which float32 is too inexact, and energies of signals."""
-
-    def __call__(
-        self, problem: Any, options: _Options, exact: bool = False
-    ) -> tuple[Codes, Array, Array]: ...
+# Returns codes, the signals for which float32 is too inexact, and energies of signals.
+_Coder = Callable[..., tuple[Codes, Array, Array]]
 
 
 def omp(
@@ -171,17 +168,17 @@ def _code_complete(
     }  # fmt: skip
     energies = np.zeros(n_signals, like=problem.like)
 
-    def energy_of(start: int, stop: int) -> Array | None:
-        energy = problem.energy(start, stop)
+    def kept(start: int, stop: int, energy: Array | None) -> Array | None:
         if energy is not None:
             energies[start:stop] = energy
         return energy
 
+    def energy_of(start: int, stop: int) -> Array | None:
+        return kept(start, stop, problem.energy(start, stop))
+
     def products(start: int, stop: int) -> tuple[Array, Array | None]:
         corr, energy = problem.products(start, stop)
-        if energy is not None:
-            energies[start:stop] = energy
-        return corr, energy
+        return corr, kept(start, stop, energy)
 
     if candidates is not None:
 

@@ -10,6 +10,7 @@ its own, that of its observed entries. ``split_missing`` separates those signals
 See docs/decisions/019-kernel-blind-pursuits.md and docs/decisions/021-many-atoms.md.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
@@ -104,11 +105,25 @@ class CodingProblem(Protocol):
         """Return the problem of some signals, with inner products in float64."""
 
 
+class _PickedProducts:
+    """Problems that pick the inner products of codes' atoms out of those with all atoms."""
+
+    products: Callable[[int, int], Products]
+
+    def products_at(
+        self, start: int, stop: int, indptr: NDArray[np.int64], indices: NDArray[np.int32]
+    ) -> Products:
+        """Return the inner products with the atoms that codes use alone, and the energies."""
+        corr, energy = self.products(start, stop)
+        rows = np.repeat(np.arange(len(corr), like=indptr), np.diff(indptr))
+        return corr[rows, indices[indptr[0] : indptr[-1]]], energy
+
+
 def _of_atoms(name: str) -> Any:
     return property(lambda self: getattr(self.atoms, name))
 
 
-class _SignalsOverAtoms:
+class _SignalsOverAtoms(_PickedProducts):
     """Rows of ``signals`` over atoms that can be compared with rows."""
 
     gram = _of_atoms("gram")
@@ -132,11 +147,6 @@ class _SignalsOverAtoms:
     def products(self, start: int, stop: int) -> Products:
         rows = self.signals[start:stop]
         return self.atoms.inner(rows), self.atoms.energy(rows)
-
-    def products_at(
-        self, start: int, stop: int, indptr: NDArray[np.int64], indices: NDArray[np.int32]
-    ) -> Products:
-        return _picked(self.products(start, stop), indptr, indices)
 
     def local(self, start: int, stop: int, candidates: NDArray[np.int32]) -> tuple[Array, Array]:
         return self.atoms.local(self.signals[start:stop], candidates)
@@ -201,13 +211,6 @@ class LinearProblem(_SignalsOverAtoms):
         return engine.rescale_rows(rows, ~engine.in_safe_range(energy, self.dtype), self.dtype)
 
 
-def _picked(products: Products, indptr: NDArray[np.int64], indices: NDArray[np.int32]) -> Products:
-    """Return of inner products with all atoms those that codes use, in one list."""
-    corr, energy = products
-    rows = np.repeat(np.arange(len(corr), like=indptr), np.diff(indptr))
-    return corr[rows, indices[indptr[0] : indptr[-1]]], energy
-
-
 def _scaled(corr: Array, exponents: NDArray[np.int32] | None) -> Array:
     """Return inner products of signals divided by powers of two as those of the signals."""
     if exponents is None:
@@ -236,7 +239,7 @@ class KernelProblem(_SignalsOverAtoms):
         return bool(self.atoms.kernel.semidefinite) or len(rows_with_missing(self.signals)) > 0
 
 
-class GivenProblem:
+class GivenProblem(_PickedProducts):
     """Inner products computed by the caller; with ``assume_psd`` they are not checked."""
 
     gram_is_known = True
@@ -263,12 +266,6 @@ class GivenProblem:
     def products(self, start: int, stop: int) -> Products:
         """Return inner products of signals start..stop with all atoms, and their energies."""
         return self.corr[start:stop], self.energy(start, stop)
-
-    def products_at(
-        self, start: int, stop: int, indptr: NDArray[np.int64], indices: NDArray[np.int32]
-    ) -> Products:
-        """Return the inner products with the atoms that codes use alone, and the energies."""
-        return _picked(self.products(start, stop), indptr, indices)
 
     def local(self, start: int, stop: int, candidates: NDArray[np.int32]) -> tuple[Array, Array]:
         """Return what signals start..stop see of their own candidates alone."""

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from kernelatoms.coding.closed_form import ridge, threshold
 from kernelatoms.coding.codes import Codes, RaggedCodes
-from kernelatoms.coding.ksc import ksc
-from kernelatoms.coding.lasso import lasso
+from kernelatoms.coding.lasso import ksc, lasso
 from kernelatoms.coding.neighbors import ascending, nearest_in_space
 from kernelatoms.coding.omp import omp
 from kernelatoms.coding.problem import CodingProblem

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from kernelatoms.coding import ksc, lasso, omp
 from kernelatoms.coding.closed_form import ridge, threshold
 from kernelatoms.coding.codes import Codes
-from kernelatoms.coding.ksc import fksc
+from kernelatoms.coding.lasso import fksc
 from kernelatoms.coding.lasso import lasso_path as path_of
 from kernelatoms.coding.problem import CodingProblem
 from kernelatoms.engine import is_device_array
