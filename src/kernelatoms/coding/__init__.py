@@ -6,7 +6,7 @@ What pursuits take and return:
   with candidates of their own, for these alone.
 - ``problem``: what a pursuit sees of signals and atoms (Gram matrix, correlations, energies).
 - ``codes``: what a pursuit returns.
-- ``tiny``: signals whose squares underflow float64.
+- ``special_signals``: signals coded apart: with missing values, or whose squares underflow float64.
 
 Pursuits:
 

@@ -26,9 +26,14 @@ from kernelatoms.coding.problem import (
     check_explained,
     prefers_no_gram,
     rows_of,
-    split_missing,
 )
-from kernelatoms.coding.tiny import enlarge, enlarged, put_back, tiny_signals
+from kernelatoms.coding.special_signals import (
+    enlarge,
+    enlarged,
+    put_back,
+    split_missing,
+    tiny_signals,
+)
 from kernelatoms.engine import Array, machine
 from kernelatoms.features.memory import check_fits
 from kernelatoms.similarity.base import check_flag

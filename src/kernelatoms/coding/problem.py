@@ -5,13 +5,12 @@ block, and nothing else. Linear coding, kernel coding and coding from given inne
 small class each, and no pursuit knows which it has.
 
 Missing values (NaN) of signals over rows are the exception: each such signal has a Gram matrix of
-its own, that of its observed entries. ``split_missing`` separates those signals.
+its own, that of its observed entries. ``special_signals`` separates those signals.
 
 See docs/decisions/019-kernel-blind-pursuits.md and docs/decisions/021-many-atoms.md.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -22,7 +21,6 @@ from kernelatoms.engine import Array, machine
 from kernelatoms.features.expansion import Expansion
 from kernelatoms.features.linear_algebra import check_gram
 from kernelatoms.similarity.base import check_flag
-from kernelatoms.similarity.inner import LinearKernel
 from kernelatoms.similarity.missing import rows_with_missing
 
 Products = tuple[Array, Array | None]
@@ -176,8 +174,7 @@ class LinearProblem(_SignalsOverAtoms):
 
     def products(self, start: int, stop: int) -> Products:
         """Return inner products of signals start..stop with all atoms, and their energies."""
-        energy = self.energy(start, stop)
-        near, exponents = self._ordinary(start, stop, energy)
+        near, exponents, energy = self._rescaled(start, stop)
         return _scaled(self.atoms.inner(near), exponents), energy
 
     def products_at(
@@ -185,15 +182,14 @@ class LinearProblem(_SignalsOverAtoms):
     ) -> Products:
         """Return the inner products with the atoms that codes use alone, and the energies."""
         few = _FEW * (indptr[-1] - indptr[0]) < (stop - start) * self.n_atoms
-        energy = self.energy(start, stop)
-        near, exponents = self._ordinary(start, stop, energy)
+        near, exponents, energy = self._rescaled(start, stop)
         if not few or exponents is not None or near.dtype != self.atoms.rows.dtype:
             return super().products_at(start, stop, indptr, indices)
         return machine(near).products_at(near, self.atoms.rows, indptr, indices), energy
 
     def local(self, start: int, stop: int, candidates: NDArray[np.int32]) -> tuple[Array, Array]:
         """Return what signals start..stop see of their own candidates alone."""
-        near, exponents = self._ordinary(start, stop, self.energy(start, stop))
+        near, exponents, _ = self._rescaled(start, stop)
         grams, corr = self.atoms.local(near, candidates)
         return grams, _scaled(corr, exponents)
 
@@ -201,14 +197,17 @@ class LinearProblem(_SignalsOverAtoms):
         """Return the squared norms of signals start..stop."""
         return self.atoms.energy(self.signals[start:stop])
 
-    def _ordinary(
-        self, start: int, stop: int, energy: Array
-    ) -> tuple[Array, NDArray[np.int32] | None]:
-        """Return signals, at powers of two of themselves where their products would not fit."""
-        rows, engine = self.signals[start:stop], machine(self.signals)
+    def _rescaled(self, start: int, stop: int) -> tuple[Array, NDArray[np.int32] | None, Array]:
+        """Return signals whose products fit, powers of two that rescale these, and energies."""
+        rows, energy, engine = (
+            self.signals[start:stop],
+            self.energy(start, stop),
+            machine(self.like),
+        )
         if engine.all_in_safe_range(energy, self.dtype):
-            return rows, None
-        return engine.rescale_rows(rows, ~engine.in_safe_range(energy, self.dtype), self.dtype)
+            return rows, None, energy
+        outside = ~engine.in_safe_range(energy, self.dtype)
+        return *engine.rescale_rows(rows, outside, self.dtype), energy
 
 
 def _scaled(corr: Array, exponents: NDArray[np.int32] | None) -> Array:
@@ -315,40 +314,6 @@ def check_explained(problem: CodingProblem, energies: Array, left: Array) -> Non
             f"less than the {energies[s] - left[s]:.6g} that its code explains. Choose another "
             "kernel (sigmoid kernels often are not) or other parameters."
         )
-
-
-@dataclass(frozen=True)
-class Split:
-    """A problem in two: its complete signals, and rows over rows for those that miss values."""
-
-    complete_rows: NDArray[np.intp]
-    complete: CodingProblem
-    partial_rows: NDArray[np.intp]
-    partial: LinearProblem
-
-
-def split_missing(problem: CodingProblem) -> Split | None:
-    """Return a linear problem whose signals miss values in two parts; None for all others."""
-    if not isinstance(problem, LinearProblem | KernelProblem):
-        return None
-    if isinstance(problem, LinearProblem) and problem.complete:
-        return None
-    if isinstance(problem, KernelProblem) and not isinstance(problem.atoms.kernel, LinearKernel):
-        return None
-    partial = rows_with_missing(problem.signals)
-    if not len(partial):
-        return None
-    complete = np.delete(np.arange(problem.n_signals), partial)
-    if isinstance(problem, LinearProblem):
-        rows = problem.atoms
-    else:
-        anchors, coef = problem.atoms.expansion.anchors, problem.atoms.expansion.coef
-        combined = anchors if coef is None else coef.T @ anchors
-        rows = LinearAtoms(np.ascontiguousarray(combined, dtype=problem.dtype))
-    return Split(
-        complete, type(problem)(problem.signals[complete], problem.atoms),  # type: ignore[arg-type]
-        partial, LinearProblem(problem.signals[partial], rows),
-    )  # fmt: skip
 
 
 def prefers_no_gram(problem: CodingProblem, n_nonzero: int, *, few: bool = False) -> bool:

@@ -11,7 +11,7 @@ from sklearn.utils import check_array
 from kernelatoms.coding.class_residuals import class_residuals
 from kernelatoms.coding.codes import Codes, ragged
 from kernelatoms.coding.problem import CodingProblem
-from kernelatoms.coding.tiny import EXPONENT, enlarge, enlarged, tiny_signals
+from kernelatoms.coding.special_signals import EXPONENT, enlarge, enlarged, tiny_signals
 from kernelatoms.estimators.coding.arguments import make_problem
 from kernelatoms.estimators.devices.border import on_cpu
 from kernelatoms.estimators.validation import FLOATS, check_observed, dense_rows
