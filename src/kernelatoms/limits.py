@@ -46,7 +46,7 @@ class Budget:
 
     def check(self, n_bytes: int) -> None:
         """Refuse a file that becomes ``n_bytes`` or more, if that is too much."""
-        check_size(n_bytes, self.file_size, self.max_size)
+        refuse_over(self.allowed, n_bytes, self.file_size)
 
 
 class TooLargeError(ValueError):
@@ -64,17 +64,6 @@ def allowed_size(file_size: int, max_size: int | None = None) -> int:
 def allowed_model_size(file_size: int, max_size: int | None = None) -> int:
     """Return the bytes that a model file of ``file_size`` bytes may become."""
     return max(MODEL_SIZE, MODEL_EXPANSION * file_size) if max_size is None else max_size
-
-
-def check_size(n_bytes: int, file_size: int, max_size: int | None = None) -> None:
-    """Refuse a file of ``file_size`` bytes that becomes ``n_bytes`` or more, if that is too much.
-
-    Raises
-    ------
-    TooLargeError
-        What the file would become, what is allowed, and that ``max_size`` allows more.
-    """
-    refuse_over(allowed_size(file_size, max_size), n_bytes, file_size)
 
 
 def refuse_over(allowed: int, n_bytes: int, file_size: int) -> None:

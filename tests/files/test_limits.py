@@ -5,9 +5,9 @@ import pytest
 from kernelatoms.limits import (
     EXPANSION,
     MAX_SIZE,
+    Budget,
     TooLargeError,
     allowed_size,
-    check_size,
     in_words,
 )
 
@@ -19,13 +19,13 @@ def test_small_files_may_become_gigabytes_and_large_ones_a_multiple():
 
 
 def test_too_much_is_refused_with_both_sizes_and_the_way_out():
-    check_size(MAX_SIZE, 10)
-    check_size(7, 10, 7)
+    Budget(10).check(MAX_SIZE)
+    Budget(10, 7).check(7)
     with pytest.raises(TooLargeError, match=r"its 10 bytes .* 4\.0 GiB or more, and 4\.0 GiB are"):
-        check_size(MAX_SIZE + 1, 10)
+        Budget(10).check(MAX_SIZE + 1)
     with pytest.raises(TooLargeError, match=r"8 bytes or more, and 7 bytes .* by max_size"):
-        check_size(8, 10, 7)
-    check_size(MAX_SIZE + 1, 10, MAX_SIZE + 1)
+        Budget(10, 7).check(8)
+    Budget(10, MAX_SIZE + 1).check(MAX_SIZE + 1)
 
 
 def test_sizes_in_words():

@@ -234,7 +234,7 @@ def best_robust_mu(
 
 def _clear(part: LeftOut, dictionary: RobustDictionary, n_classes: int) -> Array:
     """Return how clearly rows are classified: from -1, clearly as another class, to 1."""
-    found = dictionary.code_quietly(part.rows, _GAP)
+    found = dictionary.code(part.rows, _GAP)
     explained = part.rows - found.errors
     classes = parts_of_vectors(explained, part.atoms, found.weights, part.owners, n_classes)
     residuals = classes.residuals()

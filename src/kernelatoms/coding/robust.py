@@ -77,14 +77,11 @@ class RobustDictionary:
             other.decomposed = self.decomposed
         return other
 
-    def code(self, signals: Array, *, gap_tol: float = 1e-4, max_iter: int = 100) -> RobustCodes:
-        """Code signals (n, n_entries) to a duality gap of this share; warn where it is larger."""
-        found = self.code_quietly(signals, gap_tol, max_iter)
-        warn_not_converged(found.gap, gap_tol)
-        return found
+    def code(self, signals: Array, gap_tol: float = 1e-4, max_iter: int = 100) -> RobustCodes:
+        """Code signals (n, n_entries) to a duality gap of this share; callers warn of larger ones.
 
-    def code_quietly(self, signals: Array, gap_tol: float, max_iter: int = 100) -> RobustCodes:
-        """Code signals without a warning, for callers that warn once for many."""
+        They warn once for many calls, by ``warn_not_converged``.
+        """
         Y = signals.astype(np.float64, copy=False)
         weights = np.zeros((len(Y), len(self.atoms)))
         errors, gaps = np.array(Y), np.zeros(len(Y))  # of zero signals

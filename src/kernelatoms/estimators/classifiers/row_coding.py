@@ -239,7 +239,7 @@ class RobustCoder(RowCoder):
     def _over_all(self, rows: Array) -> Represented:
         dictionary = self.dictionary
         signals, atoms = dictionary.vectors(rows)
-        found = self._all_rows.code_quietly(signals, self.tol)
+        found = self._all_rows.code(signals, self.tol)
         # r_i = |y - D_i x_i - e| / |x_i| (Algorithm 2, step 6)
         parts = parts_of_vectors(
             signals - found.errors, atoms, found.weights, dictionary.labels, dictionary.n_classes
@@ -253,7 +253,7 @@ class RobustCoder(RowCoder):
         weights, gaps, each, errors = np.zeros(near.shape), np.zeros(len(near)), [], []
         for i, (signal, atoms, places) in enumerate(self.dictionary.local_vectors(rows, near)):
             robust = RobustDictionary(atoms, self.weight, self.penalty)
-            found = robust.code_quietly(signal[None], self.tol)
+            found = robust.code(signal[None], self.tol)
             gaps[i] = found.gap[0]
             weights[i, places] = found.weights[0]
             trusted = signal[None] - found.errors
