@@ -169,6 +169,7 @@ def ksc(
     RaggedCodes
         With ``gap``, ``n_passes``, and ``n_updates``: how often (8) was evaluated.
     """
+    check_flag("two_stages", two_stages)
     if max_passes is None:
         max_passes = _PASSES_TO_GAP if change_tol is None else _PASSES_PUBLISHED
     code = partial(

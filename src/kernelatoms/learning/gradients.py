@@ -13,8 +13,7 @@ All but B's terms are sums over rows, which add up over blocks, files or batches
 
 The step goes towards H^-1 Q'X, where (11) vanishes if a and b stay as they are: MOD under the
 linear kernel, the joint mean shift of all atoms under RBF. Where codes are optimal, H is positive
-definite and this is downhill. It needs no step size, and one such step per pass is as good as
-several.
+definite and this is downhill.
 
 See docs/decisions/036-kscdl-steps.md.
 """

@@ -16,9 +16,8 @@ or of numbers, as the paper's text has it (``ScalarScatter``)
     t = s_B / s_W,   s_B = sum_c n_c |m_c - m|^2,   s_W = sum_c v_c^2 + ridge
     v_c^2 = sum_{i in c} |q_i - m_c|^2 / n_c
 
-where it prints the squared norm of the matrix S_B, a fourth power of codes: J would have no lower
-bound. The trace of S_B is a square too. With a ridge of at least the weight ``fisher``, t <= |Q|^2
-/ ridge and J has a lower bound; with more atoms than rows less classes, only then.
+With a ridge of at least the weight ``fisher``, t <= |Q|^2 / ridge and J has a lower bound; with
+more atoms than rows less classes, only then.
 
 Codes take one proximal step per pass (eq. (11)). With h = |X - Q Z|^2 - fisher t(Q),
 

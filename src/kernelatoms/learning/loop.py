@@ -283,10 +283,11 @@ def learn_batch(
     with machine(rows).one_blas_thread():
         codes = pursuit(problem_of(state.dictionary))
         updated = update.take_batch(rows, codes, state.dictionary, state.sums, decay)
-    unused = state.record_batch(updated.dictionary, updated.sums, codes.uses(), len(rows), decay)
+    unused = state.record_batch(
+        updated.dictionary, updated.objective, codes.uses(), updated.sums, len(rows), decay
+    )
     replaced = replace_dead_atoms(state, unused, rows, updated.codes.error, update)
     state.sums = update.clear_atoms(state.sums, replaced)
-    state.objective, state.best_pass = [updated.objective], 0
     return updated.objective
 
 
