@@ -7,15 +7,14 @@ from kernelatoms.limits import (
     MAX_SIZE,
     Budget,
     TooLargeError,
-    allowed_size,
     in_words,
 )
 
 
 def test_small_files_may_become_gigabytes_and_large_ones_a_multiple():
-    assert allowed_size(0) == allowed_size(MAX_SIZE // EXPANSION) == MAX_SIZE
-    assert allowed_size(MAX_SIZE) == EXPANSION * MAX_SIZE
-    assert allowed_size(MAX_SIZE, 7) == 7
+    assert Budget(0).allowed == Budget(MAX_SIZE // EXPANSION).allowed == MAX_SIZE
+    assert Budget(MAX_SIZE).allowed == EXPANSION * MAX_SIZE
+    assert Budget(MAX_SIZE, 7).allowed == 7
 
 
 def test_too_much_is_refused_with_both_sizes_and_the_way_out():
