@@ -77,7 +77,7 @@ class LinearAtoms:
 
     def gram_rows(self, atoms: NDArray[np.integer]) -> Array:
         """Return rows of the Gram matrix."""
-        return self.gram[atoms] if self.gram_is_known else self.rows[atoms] @ self.columns
+        return self.gram[atoms] if self.gram_is_known else self.inner(self.rows[atoms])
 
     def inner(self, X: Array) -> Array:
         """Return the inner products of rows with all atoms."""
@@ -214,14 +214,14 @@ class KernelAtoms:
 
     def local(self, X: Array, candidates: NDArray[np.int32]) -> tuple[Array, Array]:
         """Return Gram matrices of each row's candidates, and its products with them."""
+        anchors, grams = self.expansion.anchors, None
         if self.expansion.coef is not None or isinstance(self.kernel, PrecomputedKernel):
-            corr = np.take_along_axis(self.inner(X), np.maximum(candidates, 0), axis=1)
-            return machine(self.gram).gather(self.gram, candidates), np.where(
-                candidates < 0, 0, corr
-            )
-        anchors, known = self.expansion.anchors, self.gram_is_known
-        grams, corr = local_values(self.kernel, X, anchors, candidates, with_grams=not known)
-        _finite(corr)
+            own = np.take_along_axis(self.inner(X), np.maximum(candidates, 0), axis=1)
+            corr = np.where(candidates < 0, 0, own)
+        else:
+            own_grams = not self.gram_is_known
+            grams, corr = local_values(self.kernel, X, anchors, candidates, with_grams=own_grams)
+            _finite(corr)
         if grams is None:
             return machine(self.gram).gather(self.gram, candidates), corr
         _finite(grams)

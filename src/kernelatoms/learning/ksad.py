@@ -242,7 +242,8 @@ def learn_ksad(
             else:
                 state.codes = soft_threshold(products, weights.l1 / 2)
         both = float(np.vecdot(products, state.codes, dtype=np.float64).sum())
-        squares = max(energy - 2 * both + _energy(state.codes), 0.0)
+        of_codes = float(machine(rows).squared_norms(state.codes).sum())
+        squares = max(energy - 2 * both + of_codes, 0.0)
         l1_norm = float(np.abs(state.codes).sum(dtype=np.float64))
         gained = 0.0 if at is None else weights.fisher * at.value
         state.objective.append(squares + weights.l1 * l1_norm - gained)
@@ -308,7 +309,3 @@ def _go(
 def atom_owners(codes: Array, labels: NDArray[np.intp]) -> NDArray[np.intp]:
     """Return for every atom the class whose codes have most energy in it, per row."""
     return class_means(np.square(codes, dtype=np.float64), np.bincount(labels)).argmax(axis=0)
-
-
-def _energy(codes: Array) -> float:
-    return float(machine(codes).squared_norms(codes).sum())

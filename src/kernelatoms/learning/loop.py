@@ -136,8 +136,7 @@ def passes(
     UpdateRequest
         One per pass; the run goes on when it is sent the ``UpdateResult``.
     """
-    check_pair(pursuit, update)
-    check_squares(rows, float(machine(rows).squared_norms(rows).sum()))
+    _check(pursuit, update, rows)
     for _ in each_pass(state, max_iter, tol=tol, change_tol=change_tol, observer=observer):
         # Spinning BLAS threads would take a core from the next pursuit.
         with machine(rows).one_blas_thread():
@@ -270,8 +269,7 @@ def learn_batch(
     decay : float
         The weight of earlier batches.
     """
-    check_pair(pursuit, update)
-    check_squares(rows, float(machine(rows).squared_norms(rows).sum()))
+    _check(pursuit, update, rows)
     missing = min(n_atoms - len(state.dictionary), len(rows))
     if missing > 0:
         chosen = state.random_state.permutation(len(rows))[:missing]
@@ -326,11 +324,12 @@ def worst_of_groups(
     return np.concatenate(replaced), np.concatenate(worst)
 
 
-def check_pair(pursuit: Pursuit, update: Update) -> None:
-    """Refuse a pursuit from whose codes an update cannot learn."""
+def _check(pursuit: Pursuit, update: Update, rows: Array) -> None:
+    """Refuse a pursuit from whose codes an update cannot learn, and rows that are too small."""
     if not isinstance(pursuit, update.accepts):
         accepted = " or ".join(kind.__name__ for kind in update.accepts)
         raise TypeError(
             f"{type(update).__name__} learns from codes by {accepted}, not by "
             f"{type(pursuit).__name__}."
         )
+    check_squares(rows, float(machine(rows).squared_norms(rows).sum()))
