@@ -250,6 +250,5 @@ class ApproximateNeighbors:
 
     def _rows(self, rows: Array) -> Array:
         """Return rows as they are compared, in float32 as pynndescent stores them."""
-        return np.ascontiguousarray(
-            machine(rows).unit_rows(rows) if self._unit else rows, np.float32
-        )
+        rows = machine(rows).unit_rows(rows) if self._unit else rows
+        return np.ascontiguousarray(rows, np.float32)

@@ -198,12 +198,9 @@ class LinearProblem(_SignalsOverAtoms):
         return self.atoms.energy(self.signals[start:stop])
 
     def _rescaled(self, start: int, stop: int) -> tuple[Array, NDArray[np.int32] | None, Array]:
-        """Return signals whose products fit, powers of two that rescale these, and energies."""
-        rows, energy, engine = (
-            self.signals[start:stop],
-            self.energy(start, stop),
-            machine(self.like),
-        )
+        """Return signals whose products fit, powers of two that undo their scale, and energies."""
+        rows, energy = self.signals[start:stop], self.energy(start, stop)
+        engine = machine(rows)
         if engine.all_in_safe_range(energy, self.dtype):
             return rows, None, energy
         outside = ~engine.in_safe_range(energy, self.dtype)
