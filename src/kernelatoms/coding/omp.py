@@ -116,23 +116,19 @@ def omp(
     parts = split_missing(problem)
     if parts is None:
         return _code_precisely(_code_complete, problem, options)
-    masked = _code_masked(parts.partial, options.take(parts.partial_rows))
+    if positive:
+        raise ValueError(
+            "positive=True needs complete signals, but X contains NaN: impute what is missing, or "
+            "leave such rows out."
+        )
+    masked = _code_precisely(_code_observed, parts.partial, options.take(parts.partial_rows))
+    if stop_at is not None and isinstance(masked, PaddedCodes):
+        masked = masked.to_ragged()
     if not len(parts.complete_rows):
         return masked
     own = options.take(parts.complete_rows)
     complete = _code_precisely(_code_complete, parts.complete, own)
     return stack_rows([(parts.complete_rows, complete), (parts.partial_rows, masked)])
-
-
-def _code_masked(problem: LinearProblem, options: _Options) -> Codes:
-    if options.positive:
-        raise ValueError(
-            "positive=True needs complete signals, but X contains NaN: impute what is missing, or "
-            "leave such rows out."
-        )
-    codes = _code_precisely(_code_observed, problem, options)
-    assert isinstance(codes, PaddedCodes)
-    return codes if options.stop_at is None else codes.to_ragged()
 
 
 def _code_precisely(code: _Coder, problem: CodingProblem, options: _Options) -> Codes:
