@@ -83,16 +83,14 @@ class FullScatter(NamedTuple):
         counts = np.bincount(labels)
         turn = (counts[:, None] * self.solved).T @ self.solved  # S_W^-1 S_B S_W^-1
         pull, means, turn = (part.astype(codes.dtype) for part in (self.solved, self.means, turn))
-        out = np.empty_like(codes)
 
-        def work(start: int, stop: int) -> None:
-            own = labels[start:stop]
-            np.matmul(codes[start:stop] - means[own], turn, out=out[start:stop])
-            np.subtract(pull[own], out[start:stop], out=out[start:stop])
-            out[start:stop] *= 2
+        def fill(rows: slice, out: Array) -> None:
+            own = labels[rows]
+            np.matmul(codes[rows] - means[own], turn, out=out)
+            np.subtract(pull[own], out, out=out)
+            out *= 2
 
-        in_blocks(codes, work)
-        return out
+        return _filled(codes, fill)
 
 
 class ScalarScatter(NamedTuple):
@@ -117,15 +115,13 @@ class ScalarScatter(NamedTuple):
         shares = 2 * self.value / (self.within * np.bincount(labels))
         constant = 2 * self.between / self.within + shares[:, None] * self.means
         constant, shares = (part.astype(codes.dtype) for part in (constant, shares))
-        out = np.empty_like(codes)
 
-        def work(start: int, stop: int) -> None:
-            own = labels[start:stop]
-            np.multiply(codes[start:stop], -shares[own][:, None], out=out[start:stop])
-            out[start:stop] += constant[own]
+        def fill(rows: slice, out: Array) -> None:
+            own = labels[rows]
+            np.multiply(codes[rows], -shares[own][:, None], out=out)
+            out += constant[own]
 
-        in_blocks(codes, work)
-        return out
+        return _filled(codes, fill)
 
 
 Scatter = FullScatter | ScalarScatter
@@ -201,9 +197,15 @@ def _least_share(rows: Array) -> float:
     return 10 * rows.shape[1] * float(np.finfo(rows.dtype).eps)
 
 
-def in_blocks(codes: Array, work: Callable[[int, int], None]) -> None:
-    """Work on blocks of rows that stay in a core's cache, on all threads."""
+def _filled(codes: Array, fill: Callable[[slice, Array], None]) -> Array:
+    """Return an array like codes; ``fill(rows, out)`` writes blocks that stay in a core's cache."""
+    out = np.empty_like(codes)
+
+    def work(start: int, stop: int) -> None:
+        fill(slice(start, stop), out[start:stop])
+
     machine(codes).for_blocks(len(codes), 4 * codes.shape[1], codes.itemsize, work)
+    return out
 
 
 def learn_ksad(
@@ -264,14 +266,12 @@ def step(
     The search begins at half of ``a``, the curvature of the step before.
     """
     uphill = scatter.gradient(codes, labels)
-    downhill = np.empty_like(codes)
 
-    def go_downhill(start: int, stop: int) -> None:
-        rows = slice(start, stop)
-        downhill[rows] = 2 * (products[rows] - codes[rows])
-        downhill[rows] += codes.dtype.type(weights.fisher) * uphill[rows]
+    def go_downhill(rows: slice, out: Array) -> None:
+        out[:] = 2 * (products[rows] - codes[rows])
+        out += codes.dtype.type(weights.fisher) * uphill[rows]
 
-    in_blocks(codes, go_downhill)
+    downhill = _filled(codes, go_downhill)
     a = max(a / 2, 1.0)
     while a <= _SHORTEST_STEP:
         new, moved2, promised = _go(codes, downhill, uphill, weights.l1, a)
@@ -291,17 +291,15 @@ def _go(
     codes: Array, downhill: Array, uphill: Array, l1: float, a: float
 ) -> tuple[Array, float, float]:
     """Return Q+, |Q+ - Q|^2 and <grad t, Q+ - Q> of a step of curvature a."""
-    new, sums = np.empty_like(codes), np.empty((len(codes), 2))
-    length = codes.dtype.type(1 / (2 * a))
+    sums, length = np.empty((len(codes), 2)), codes.dtype.type(1 / (2 * a))
 
-    def work(start: int, stop: int) -> None:
-        rows = slice(start, stop)
-        new[rows] = soft_threshold(codes[rows] + length * downhill[rows], l1 / (2 * a))
-        moved = new[rows] - codes[rows]
+    def go(rows: slice, out: Array) -> None:
+        out[:] = soft_threshold(codes[rows] + length * downhill[rows], l1 / (2 * a))
+        moved = out - codes[rows]
         sums[rows, 0] = np.vecdot(moved, moved, dtype=np.float64)
         sums[rows, 1] = np.vecdot(uphill[rows], moved, dtype=np.float64)
 
-    in_blocks(codes, work)
+    new = _filled(codes, go)
     moved2, promised = sums.sum(axis=0).tolist()
     return new, moved2, promised
 
