@@ -24,8 +24,9 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 import oracles.kernels
-from kernelatoms.coding import fksc, ksc, lasso, omp
-from kernelatoms.coding.ridge import ridge
+from kernelatoms.coding import lasso, omp
+from kernelatoms.coding.closed_form import ridge
+from kernelatoms.coding.lasso import fksc, ksc
 from kernelatoms.engine.cpu import products
 from kernelatoms.estimators.coding.arguments import make_problem
 from kernelatoms.similarity.factory import KERNELS

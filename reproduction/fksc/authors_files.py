@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms import KSCDL
-from kernelatoms.coding import Expansion, KernelProblem, fksc, lasso
+from kernelatoms.coding import Expansion, KernelProblem, ksc, lasso
 from kernelatoms.similarity import make_kernel
 from reproduction.authors_data import load_authors
 from reproduction.figure import Claim, Curves, PaperFigure
@@ -88,7 +88,7 @@ def measure_whole(setting: Setting, seed: int, data_home: DataHome) -> dict[str,
     problem = KernelProblem(test, Expansion(kernel, learner.components_))
     if setting["coder"] == "fksc":
         stop = {"change_tol": setting["change_tol"], "max_passes": setting["max_passes"]}
-        _, codes = at_ratio(lambda alpha: fksc(problem, alpha, **stop), wanted)
+        _, codes = at_ratio(lambda alpha: ksc(problem, alpha, two_stages=True, **stop), wanted)
     else:
         _, codes = at_ratio(lambda alpha: lasso(problem, alpha), wanted)
     returned = learner.inverse_transform(codes.to_csr())

@@ -16,7 +16,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from kernelatoms import KSCDL
-from kernelatoms.coding import Codes, Expansion, KernelProblem, fksc, ksc, lasso
+from kernelatoms.coding import Codes, Expansion, KernelProblem, ksc, lasso
 from kernelatoms.similarity import Kernel, make_kernel
 from reproduction.fksc.data import Columns, load_columns, unit_rows
 from reproduction.fksc.reported import RATIOS
@@ -190,7 +190,7 @@ def published_codes(task: Task) -> tuple[float, Codes]:
 @lru_cache(maxsize=32)
 def _stopped(task: Task, alpha: float) -> Codes:
     problem = dictionary(task, task.sigma).problem(task.columns.test)
-    return fksc(problem, alpha, change_tol=task.change_tol)
+    return ksc(problem, alpha, two_stages=True, change_tol=task.change_tol)
 
 
 def code_chosen(task: Task) -> tuple[Coded, float]:

@@ -6,8 +6,6 @@ from kernelatoms import datasets as datasets
 from kernelatoms import files as files
 from kernelatoms import report as report
 from kernelatoms import similarity as similarity
-from kernelatoms.codec import CompressedInfo as CompressedInfo
-from kernelatoms.codec import CompressionSummary as CompressionSummary
 from kernelatoms.codec import compress as compress
 from kernelatoms.codec import decompress as decompress
 from kernelatoms.codec import inspect_compressed as inspect_compressed

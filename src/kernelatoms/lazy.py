@@ -17,14 +17,7 @@ def lazy_names(
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return ``__getattr__`` and ``__dir__`` of a package.
 
-    Parameters
-    ----------
-    package : str
-        Its name.
-    homes : mapping of str to str
-        The module of every name, below ``kernelatoms``.
-    modules : iterable of str
-        Modules of the package that are names of it, too.
+    ``homes`` has the module of every name, below ``kernelatoms``; ``modules`` are names, too.
     """
     modules = tuple(modules)
 

@@ -34,7 +34,7 @@ MODEL_COLUMNS = 1 << 24
 
 @dataclass(frozen=True)
 class Budget:
-    """What one file may become: by its own size, or what the user allows."""
+    """What one file may become: by its own size, or what the user allows, ``max_size``."""
 
     file_size: int
     max_size: int | None = None
@@ -42,39 +42,21 @@ class Budget:
     @property
     def allowed(self) -> int:
         """The bytes that it may become."""
-        return allowed_size(self.file_size, self.max_size)
+        by_rule = max(MAX_SIZE, EXPANSION * self.file_size)
+        return by_rule if self.max_size is None else self.max_size
 
     def check(self, n_bytes: int) -> None:
         """Refuse a file that becomes ``n_bytes`` or more, if that is too much."""
-        check_size(n_bytes, self.file_size, self.max_size)
+        refuse_over(self.allowed, n_bytes, self.file_size)
 
 
 class TooLargeError(ValueError):
     """A file would become larger than it may; the message says by how much."""
 
 
-def allowed_size(file_size: int, max_size: int | None = None) -> int:
-    """Return the bytes that a file of ``file_size`` bytes may become.
-
-    ``max_size`` is what the user allows; None means the rule above.
-    """
-    return max(MAX_SIZE, EXPANSION * file_size) if max_size is None else max_size
-
-
 def allowed_model_size(file_size: int, max_size: int | None = None) -> int:
     """Return the bytes that a model file of ``file_size`` bytes may become."""
     return max(MODEL_SIZE, MODEL_EXPANSION * file_size) if max_size is None else max_size
-
-
-def check_size(n_bytes: int, file_size: int, max_size: int | None = None) -> None:
-    """Refuse a file of ``file_size`` bytes that becomes ``n_bytes`` or more, if that is too much.
-
-    Raises
-    ------
-    TooLargeError
-        What the file would become, what is allowed, and that ``max_size`` allows more.
-    """
-    refuse_over(allowed_size(file_size, max_size), n_bytes, file_size)
 
 
 def refuse_over(allowed: int, n_bytes: int, file_size: int) -> None:

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from draws import later
 from kernelatoms import lasso_path, sparse_encode
-from kernelatoms.coding import fksc, ksc, lasso
+from kernelatoms.coding import lasso
+from kernelatoms.coding.lasso import fksc, ksc
 from kernelatoms.coding.problem import GivenProblem, KernelProblem, LinearProblem
 from kernelatoms.engine.cpu import l1
 from kernelatoms.features.expansion import Expansion

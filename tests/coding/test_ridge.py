@@ -16,7 +16,7 @@ from kernelatoms.coding import (
     PaddedCodes,
     solve_ridge,
 )
-from kernelatoms.coding.ridge import ridge
+from kernelatoms.coding.closed_form import ridge
 from kernelatoms.similarity import make_kernel
 from oracles import ridge as book
 
@@ -79,7 +79,7 @@ def test_both_factorisations_agree(monkeypatch):
     X, D = draw(6, 5, 9, 20)
     K, b = D @ D.T, X @ D.T
     by_cholesky = solve_ridge(K, b, 0.1)
-    monkeypatch.setattr(sys.modules["kernelatoms.coding.ridge"], "_WELL_CONDITIONED", np.inf)
+    monkeypatch.setattr(sys.modules["kernelatoms.coding.closed_form"], "_WELL_CONDITIONED", np.inf)
     monkeypatch.setattr("scipy.linalg.lapack.dtrtri", None)  # not reached
     np.testing.assert_allclose(solve_ridge(K, b, 0.1), by_cholesky, rtol=1e-10)
 

@@ -9,8 +9,8 @@ from sklearn.decomposition import sparse_encode as rival_encode
 import oracles.ksad
 from kernelatoms import SparseCoder, sparse_encode
 from kernelatoms.coding import Expansion, GivenProblem, KernelProblem, Lasso, LinearProblem
+from kernelatoms.coding.closed_form import is_orthonormal, soft_threshold, threshold
 from kernelatoms.coding.pursuits import Threshold
-from kernelatoms.coding.threshold import is_orthonormal, soft_threshold, threshold
 from kernelatoms.similarity import RBFKernel
 
 

@@ -3,8 +3,8 @@
 import numpy as np
 
 from kernelatoms.coding import LinearProblem, omp
+from kernelatoms.coding.closed_form import ridge
 from kernelatoms.coding.neighbors import ascending, nearest_in_space
-from kernelatoms.coding.ridge import ridge
 
 
 class ProblemContract:

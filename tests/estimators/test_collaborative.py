@@ -15,8 +15,8 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsClassifier
 
 from kernelatoms import CRCClassifier, SRCClassifier, load_model, save_model, sparse_encode
+from kernelatoms.coding.closed_form import inverse_gram
 from kernelatoms.coding.leave_one_out import MULTIPLES
-from kernelatoms.coding.ridge import inverse_gram
 from kernelatoms.coding.robust import RobustDictionary
 from kernelatoms.estimators.classifiers import mu_search, row_coding
 from kernelatoms.estimators.classifiers.training_dictionary import TrainingDictionary

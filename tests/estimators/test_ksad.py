@@ -27,7 +27,7 @@ from kernelatoms import (
     save_model,
 )
 from kernelatoms.features.linear_algebra import leading_eigenpairs
-from kernelatoms.learning.procrustes import polar_factor
+from kernelatoms.learning.mod import polar_factor
 from kernelatoms.similarity import RBFKernel
 
 PAPER = {"kernel": "poly", "degree": 8, "gamma": 1, "coef0": 0}

@@ -11,7 +11,8 @@ from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils.estimator_checks import check_estimator
 
 from kernelatoms import KSCDL, ClassDictionaryClassifier, load_model, save_model, sparse_encode
-from kernelatoms.coding import OMP, GivenProblem, LinearProblem, fksc, ksc
+from kernelatoms.coding import OMP, GivenProblem, LinearProblem
+from kernelatoms.coding.lasso import fksc, ksc
 from kernelatoms.coding.pursuits import KSC
 from kernelatoms.learning.loop import UpdateResult, learn
 from kernelatoms.learning.state import LearnerState

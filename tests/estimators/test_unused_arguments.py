@@ -19,11 +19,9 @@ from kernelatoms import (
     preimage,
     sparse_encode,
 )
-from kernelatoms.coding.ksc import fksc, ksc
-from kernelatoms.coding.lasso import lasso
+from kernelatoms.coding.closed_form import ridge, threshold
+from kernelatoms.coding.lasso import fksc, ksc, lasso
 from kernelatoms.coding.omp import omp
-from kernelatoms.coding.ridge import ridge
-from kernelatoms.coding.threshold import threshold
 from kernelatoms.estimators.coding.arguments import METHODS, TAKEN_BY
 from kernelatoms.estimators.validation import is_default
 

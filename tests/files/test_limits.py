@@ -5,27 +5,26 @@ import pytest
 from kernelatoms.limits import (
     EXPANSION,
     MAX_SIZE,
+    Budget,
     TooLargeError,
-    allowed_size,
-    check_size,
     in_words,
 )
 
 
 def test_small_files_may_become_gigabytes_and_large_ones_a_multiple():
-    assert allowed_size(0) == allowed_size(MAX_SIZE // EXPANSION) == MAX_SIZE
-    assert allowed_size(MAX_SIZE) == EXPANSION * MAX_SIZE
-    assert allowed_size(MAX_SIZE, 7) == 7
+    assert Budget(0).allowed == Budget(MAX_SIZE // EXPANSION).allowed == MAX_SIZE
+    assert Budget(MAX_SIZE).allowed == EXPANSION * MAX_SIZE
+    assert Budget(MAX_SIZE, 7).allowed == 7
 
 
 def test_too_much_is_refused_with_both_sizes_and_the_way_out():
-    check_size(MAX_SIZE, 10)
-    check_size(7, 10, 7)
+    Budget(10).check(MAX_SIZE)
+    Budget(10, 7).check(7)
     with pytest.raises(TooLargeError, match=r"its 10 bytes .* 4\.0 GiB or more, and 4\.0 GiB are"):
-        check_size(MAX_SIZE + 1, 10)
+        Budget(10).check(MAX_SIZE + 1)
     with pytest.raises(TooLargeError, match=r"8 bytes or more, and 7 bytes .* by max_size"):
-        check_size(8, 10, 7)
-    check_size(MAX_SIZE + 1, 10, MAX_SIZE + 1)
+        Budget(10, 7).check(8)
+    Budget(10, MAX_SIZE + 1).check(MAX_SIZE + 1)
 
 
 def test_sizes_in_words():

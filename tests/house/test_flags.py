@@ -71,6 +71,7 @@ CALLS = {
     ".coding.LinearProblem": of_function(".coding", "LinearProblem", X, X[:5]),
     ".coding.GivenProblem": of_function(".coding", "GivenProblem", X[:5] @ X[:5].T, X @ X[:5].T),
     ".coding.omp": of_problem("omp", 2),
+    ".coding.ksc": of_problem("ksc", 0.1),
     ".coding.lasso": of_problem("lasso", 0.1),
     ".files.training_set": of_function(".files", "training_set", a_table(), None),
     ".similarity.Channels": of_function(".similarity", "Channels", 0, 2),

@@ -100,6 +100,12 @@ def test_ground_rooms_have_few_public_names(room, most):
     assert len(getattr(kernelatoms, room).__all__) <= most
 
 
+def test_all_public_rooms_together_have_few_names():
+    """Those that two rooms list count twice."""
+    rooms = [kernelatoms, *(getattr(kernelatoms, room) for room in PUBLIC_ROOMS - {""})]
+    assert sum(len(room.__all__) for room in rooms) <= 130
+
+
 @pytest.mark.parametrize("path", sorted((TESTS / "oracles").glob("*.py")), ids=lambda p: p.name)
 def test_oracles_import_numpy_only(path):
     assert set(imports(path)) <= {"numpy"}

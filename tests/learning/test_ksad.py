@@ -9,15 +9,16 @@ import oracles.ksad
 from kernelatoms.coding import LinearProblem
 from kernelatoms.coding.pursuits import Threshold
 from kernelatoms.learning import ksad
-from kernelatoms.learning.ksad import Weights, learn_ksad
-from kernelatoms.learning.ksad_scatter import (
+from kernelatoms.learning.ksad import (
     FullScatter,
     ScalarScatter,
+    Weights,
+    learn_ksad,
     ridge_of,
     within_class_metric,
 )
 from kernelatoms.learning.loop import learn
-from kernelatoms.learning.procrustes import Procrustes, orthonormal_start
+from kernelatoms.learning.mod import Procrustes, orthonormal_start
 from kernelatoms.learning.state import LearnerState
 
 

@@ -9,8 +9,8 @@ import oracles.ksad
 from kernelatoms.coding import LinearProblem
 from kernelatoms.coding.pursuits import Threshold
 from kernelatoms.learning.loop import learn
+from kernelatoms.learning.mod import Procrustes, orthonormal_start, polar_factor, rotate_to
 from kernelatoms.learning.moments import Moments
-from kernelatoms.learning.procrustes import Procrustes, orthonormal_start, polar_factor, rotate_to
 from kernelatoms.learning.state import LearnerState
 
 #: How far atoms may be from orthonormal.

@@ -7,7 +7,7 @@ packed bytes.
 See docs/decisions/054-file-limits.md.
 """
 
-from kernelatoms.limits import EXPANSION, TooLargeError, allowed_size, refuse_over
+from kernelatoms.limits import EXPANSION, Budget, TooLargeError, refuse_over
 
 #: Rows in a block.
 BLOCK_ROWS = 1 << 23
@@ -52,7 +52,7 @@ class DecodingBudget:
 
     def check(self, n_bytes: int) -> None:
         """Refuse the file if it becomes this many bytes or more."""
-        _refuse(allowed_size(self._file_size, self._max_size), n_bytes, self._file_size)
+        _refuse(Budget(self._file_size, self._max_size).allowed, n_bytes, self._file_size)
 
     def take(self, n_bytes: int, block_size: int) -> None:
         """Count what a block of ``block_size`` bytes becomes."""
@@ -64,7 +64,7 @@ class DecodingBudget:
     def take_work(self, n_values: int) -> None:
         """Count the time of decoding, in values of the fastest model (``decoding_cost``)."""
         self._work += n_values
-        allowed = WORK_EXPANSION * allowed_size(self._file_size, self._max_size)
+        allowed = WORK_EXPANSION * Budget(self._file_size, self._max_size).allowed
         what = "its model takes as long as one of a far larger file: "
         _refuse(allowed, _VALUE_BYTES * self._work, self._file_size, what)
 

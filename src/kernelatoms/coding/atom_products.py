@@ -5,24 +5,26 @@ what a coding problem asks of atoms (``problem``): ``gram`` and ``norms2``, ``in
 ``energy(X)`` of rows, ``local`` and ``gram_times`` of candidates. Expensive results are cached: an
 estimator with atoms in its fitted state computes them once.
 
-See docs/decisions/019-kernel-blind-pursuits.md.
+See docs/decisions/019-kernel-blind-pursuits.md and docs/decisions/027-local-problems.md.
 """
 
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.coding.local_values import local_values
 from kernelatoms.engine import Array, machine
 from kernelatoms.features.expansion import Expansion
 from kernelatoms.features.linear_algebra import OVERFLOW, check_gram, cholesky
 from kernelatoms.features.memory import check_gram_fits
-from kernelatoms.similarity import Kernel
+from kernelatoms.similarity import DistanceKernel, Kernel, RBFKernel, make_distance
+from kernelatoms.similarity.distances import L2
+from kernelatoms.similarity.missing import rows_with_missing
 from kernelatoms.similarity.user_kernels import PrecomputedKernel
 
-# Rows of a Gram matrix computed at once where there is no whole one.
-_ROWS_AT_ONCE = 256
+# Rows of a Gram matrix computed at once where there is no whole one, and bytes of candidates' rows.
+_ROWS_AT_ONCE, _AT_ONCE = 256, 1 << 24
 
 
 class LinearAtoms:
@@ -75,7 +77,7 @@ class LinearAtoms:
 
     def gram_rows(self, atoms: NDArray[np.integer]) -> Array:
         """Return rows of the Gram matrix."""
-        return self.gram[atoms] if self.gram_is_known else self.rows[atoms] @ self.columns
+        return self.gram[atoms] if self.gram_is_known else self.inner(self.rows[atoms])
 
     def inner(self, X: Array) -> Array:
         """Return the inner products of rows with all atoms."""
@@ -212,14 +214,14 @@ class KernelAtoms:
 
     def local(self, X: Array, candidates: NDArray[np.int32]) -> tuple[Array, Array]:
         """Return Gram matrices of each row's candidates, and its products with them."""
+        anchors, grams = self.expansion.anchors, None
         if self.expansion.coef is not None or isinstance(self.kernel, PrecomputedKernel):
-            corr = np.take_along_axis(self.inner(X), np.maximum(candidates, 0), axis=1)
-            return machine(self.gram).gather(self.gram, candidates), np.where(
-                candidates < 0, 0, corr
-            )
-        anchors, known = self.expansion.anchors, self.gram_is_known
-        grams, corr = local_values(self.kernel, X, anchors, candidates, with_grams=not known)
-        _finite(corr)
+            own = np.take_along_axis(self.inner(X), np.maximum(candidates, 0), axis=1)
+            corr = np.where(candidates < 0, 0, own)
+        else:
+            own_grams = not self.gram_is_known
+            grams, corr = local_values(self.kernel, X, anchors, candidates, with_grams=own_grams)
+            _finite(corr)
         if grams is None:
             return machine(self.gram).gather(self.gram, candidates), corr
         _finite(grams)
@@ -304,3 +306,52 @@ def check_eigenvalues(gram: Array) -> None:
             "over it have no minimum; choose another kernel (sigmoid kernels often are not) or "
             "other parameters."
         )
+
+
+def local_values(
+    kernel: Kernel, X: Array, anchors: Array, candidates: NDArray[np.int32], *, with_grams: bool
+) -> tuple[Array | None, Array]:
+    """Return k(a, a') of every row's candidates (n, K, K), and k(x, a) (n, K); 0 for -1."""
+    gamma = gaussian_gamma(kernel, X.shape[1])
+    if gamma is not None and X.dtype == anchors.dtype and not len(rows_with_missing(X)):
+        return machine(X).gaussian_local(X, anchors, candidates, gamma, with_grams=with_grams)
+    n, n_local = candidates.shape
+    corrs = np.empty((n, n_local), X.dtype, like=X)
+    grams = np.empty((n, n_local, n_local), X.dtype, like=X) if with_grams else None
+    at_once = max(_AT_ONCE // max(8 * n_local * X.shape[1], 1), 1)
+    for start in range(0, n, at_once):
+        part = slice(start, start + at_once)
+        own = anchors[candidates[part]]
+        corrs[part] = stack_values(kernel, X[part, None], own)[:, 0]
+        if grams is not None:
+            grams[part] = stack_values(kernel, own, own)
+    padded = candidates < 0
+    corrs[padded] = 0
+    if grams is not None:
+        grams[padded] = 0
+        grams.mT[padded] = 0
+    return grams, corrs
+
+
+def gaussian_gamma(kernel: Any, n_features: int) -> float | None:
+    """Return gamma of a kernel that is exp(-gamma |x - y|^2); None of any other."""
+    kernel = getattr(kernel, "kernel", kernel)  # of descriptors, which are the rows for l2
+    if not falls_with_l2(kernel) or getattr(kernel, "power", 2) != 2:
+        return None
+    return float(kernel.gamma_for(n_features))
+
+
+def falls_with_l2(kernel: Any) -> bool:
+    """Whether k(x, y) is a decreasing function of |x - y|."""
+    kernel = getattr(kernel, "kernel", kernel)
+    if type(kernel) is DistanceKernel:
+        return type(make_distance(kernel.distance)) is L2
+    return type(kernel) is RBFKernel
+
+
+def stack_values(kernel: Kernel, X: Array, Y: Array) -> Array:
+    """Return the kernel values of each pair of matrices."""
+    with np.errstate(all="ignore"):
+        if kernel.takes_stacks:
+            return kernel(X, Y)
+        return np.stack([kernel(x, y) for x, y in zip(X, Y, strict=True)])

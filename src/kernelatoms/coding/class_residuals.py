@@ -7,17 +7,19 @@ residual |y - D_c w_c| is small and its part large: the regularised residual is 
 See docs/decisions/030-training-rows-as-atoms.md.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 from numpy.typing import NDArray
 
 from kernelatoms.coding.codes import Codes, DenseCodes, RaggedCodes, as_csr
-from kernelatoms.coding.problem import CodingProblem, LinearProblem, split_missing
+from kernelatoms.coding.problem import CodingProblem, LinearProblem
+from kernelatoms.coding.special_signals import split_missing
 from kernelatoms.engine import Array, is_array, machine, to_numpy
+
+#: The atoms of every class.
+Members = list[slice | NDArray[np.intp]]
 
 # The share of a signal's energy by which rounding of inner products may change its residual.
 _MOST_DOUBT = 1e-6
@@ -76,30 +78,26 @@ def _residuals(
     out = np.zeros((problem.n_signals, n_classes), like=problem.like)
     engine, rounding = machine(out), 10 * np.finfo(problem.dtype).eps
     gram, owners = problem.gram, np.asarray(owner, like=out)
-    fill: Callable[[int, int, Array], Array | None]
-    if not isinstance(codes, DenseCodes):
-        indptr, indices, values = _nonzeros(codes, problem.dtype)
-
-        def fill(start: int, stop: int, part: Array) -> Array | None:
-            pointers = indptr[start : stop + 1]
-            corr, energy = problem.products_at(start, stop, pointers, indices)
-            part += 0.0 if energy is None else energy[:, None]
-            engine.subtract_class_parts(gram, corr, pointers, indices, values, owners, part)
-            return energy
-    else:
+    if isinstance(codes, DenseCodes):
         members = members_of(owner, n_classes)
         grams = [gram[atoms][:, atoms] for atoms in members]
-
-        def fill(start: int, stop: int, part: Array) -> Array | None:
-            corr, energy = problem.products(start, stop)
-            part += 0.0 if energy is None else energy[:, None]
-            own = codes.weights[start:stop]
-            engine.subtract_dense_class_parts(grams, corr, own, members, part)
-            return energy
+    else:
+        indptr, indices, values = _nonzeros(codes, problem.dtype)
 
     def work(start: int, stop: int) -> None:
         part = out[start:stop]
-        energy = fill(start, stop, part)
+        if isinstance(codes, DenseCodes):
+            corr, energy = problem.products(start, stop)
+        else:
+            pointers = indptr[start : stop + 1]
+            corr, energy = problem.products_at(start, stop, pointers, indices)
+        if energy is not None:
+            part += energy[:, None]
+        if isinstance(codes, DenseCodes):
+            own = codes.weights[start:stop]
+            engine.subtract_dense_class_parts(grams, corr, own, members, part)
+        else:
+            engine.subtract_class_parts(gram, corr, pointers, indices, values, owners, part)
         if energy is not None:
             part[np.abs(part) <= rounding * energy[:, None]] = 0
 
@@ -168,16 +166,13 @@ def _nonzeros(codes: Codes, dtype: np.dtype[Any]) -> tuple[Array, Array, Array]:
     )
 
 
-def members_of(owner: NDArray[np.int64], n_classes: int) -> list[slice | NDArray[np.intp]]:
+def members_of(owner: NDArray[np.int64], n_classes: int) -> Members:
     """Return the atoms of every class, as slices if classes are in order, to avoid copies."""
     owner = to_numpy(owner)
     if (np.diff(owner) >= 0).all():
         edges = np.searchsorted(owner, np.arange(n_classes + 1))
         return [slice(edges[c], edges[c + 1]) for c in range(n_classes)]
     return [np.flatnonzero(owner == c) for c in range(n_classes)]
-
-
-Members = list[slice | NDArray[np.intp]]
 
 
 @dataclass(frozen=True)
@@ -243,15 +238,9 @@ def parts_of_sparse_codes(
 
 def _norms_of_parts(codes: Any, labels: NDArray[np.intp], n_classes: int) -> Array:
     """Return |w_c|^2 of every class's part of codes (n, n_atoms), in compressed rows."""
-    if scipy.sparse.issparse(codes):
-        owned = scipy.sparse.csr_array(
-            (np.ones(len(labels)), (np.arange(len(labels)), to_numpy(labels))),
-            shape=(len(labels), n_classes),
-        )
-        return (codes.astype(np.float64).power(2) @ owned).toarray()
     n = codes.shape[0]
-    rows = np.repeat(np.arange(n, like=codes.indptr), np.diff(codes.indptr))
-    owners = np.asarray(labels, like=codes.data)[codes.indices]
+    rows = np.repeat(np.arange(n, dtype=np.int64, like=codes.indptr), np.diff(codes.indptr))
+    owners = np.asarray(to_numpy(labels), like=codes.data)[codes.indices]
     squares = codes.data.astype(np.float64) ** 2
     sums = np.bincount(rows * n_classes + owners, weights=squares, minlength=n * n_classes)
     return sums.reshape(n, n_classes)

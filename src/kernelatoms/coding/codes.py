@@ -96,12 +96,7 @@ class PaddedCodes(Codes):
 
     def to_ragged(self) -> "RaggedCodes":
         """Return the same codes without their padding."""
-        used = self.indices >= 0
-        return RaggedCodes(
-            n_atoms=self.n_atoms, error=self.error, gap=self.gap,
-            indptr=row_starts(used.sum(axis=1)),
-            indices=self.indices[used], values=self.values[used],
-        )  # fmt: skip
+        return ragged(self.to_csr(), self.error)
 
     def take(self, rows: NDArray[np.intp]) -> "PaddedCodes":
         """Return the codes of some signals."""
@@ -192,21 +187,14 @@ def _rounded(codes: Codes, values: Array, dtype: np.dtype[Any]) -> Array:
 
 def stack_rows(parts: Sequence[tuple[NDArray[np.intp], Codes]]) -> Codes:
     """Return greedy codes of one kind as one; ``parts`` holds signal numbers and their codes."""
-    n_signals = sum(len(rows) for rows, _ in parts)
-    first = parts[0][1]
-    error = np.empty(n_signals, first.error.dtype)
-    for rows, codes in parts:
-        error[rows] = codes.error
-    if isinstance(first, PaddedCodes):
-        indices = np.empty((n_signals, first.indices.shape[1]), np.int32)
-        values = np.empty(indices.shape, first.values.dtype)
-        for rows, codes in parts:
-            assert isinstance(codes, PaddedCodes)
-            indices[rows], values[rows] = codes.indices, codes.values
-        return PaddedCodes(n_atoms=first.n_atoms, error=error, indices=indices, values=values)
-    order = np.argsort(np.concatenate([rows for rows, _ in parts]))
-    matrix = scipy.sparse.vstack([codes.to_csr() for _, codes in parts], format="csr")[order]
-    return ragged(matrix, error)
+    order, every = np.argsort(np.concatenate([rows for rows, _ in parts])), [c for _, c in parts]
+    error = np.concatenate([codes.error for codes in every])[order]
+    padded = [codes for codes in every if isinstance(codes, PaddedCodes)]
+    if not padded:
+        return ragged(stacked_csr([codes.to_csr() for codes in every])[order], error)
+    indices = np.concatenate([codes.indices for codes in padded])[order]
+    values = np.concatenate([codes.values for codes in padded])[order]
+    return PaddedCodes(n_atoms=padded[0].n_atoms, error=error, indices=indices, values=values)
 
 
 def replace_rows(codes: Codes, rows: NDArray[np.intp], others: Codes) -> Codes:
@@ -229,13 +217,12 @@ def replace_rows(codes: Codes, rows: NDArray[np.intp], others: Codes) -> Codes:
     ours[rows] = False
     kept = np.repeat(ours, counts)
     counts[rows] = np.diff(others.indptr)
-    indptr = row_starts(counts)
-    here = ~np.repeat(ours, counts)
+    here = np.repeat(ours, counts)
     indices = np.empty(len(here), np.int32, like=codes.indices)
     values = np.empty(len(here), codes.dtype, like=codes.values)
-    indices[here], values[here] = others.indices, others.values
-    indices[~here], values[~here] = codes.indices[kept], codes.values[kept]
-    return replace(codes, indptr=indptr, indices=indices, values=values, **numbers)
+    indices[here], values[here] = codes.indices[kept], codes.values[kept]
+    indices[~here], values[~here] = others.indices, others.values
+    return replace(codes, indptr=row_starts(counts), indices=indices, values=values, **numbers)
 
 
 def scaled(codes: Codes, exponent: int) -> Codes:

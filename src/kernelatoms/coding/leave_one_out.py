@@ -25,11 +25,12 @@ from numpy.typing import NDArray
 from kernelatoms.coding.class_residuals import (
     ClassParts,
     Members,
+    members_of,
     parts_of_dense_codes,
     parts_of_vectors,
 )
 from kernelatoms.coding.robust import RobustDictionary
-from kernelatoms.engine import Array, machine, to_numpy
+from kernelatoms.engine import Array, machine
 from kernelatoms.features.linear_algebra import eigh
 
 #: Weights that are tried, as multiples of the atoms' mean squared norm.
@@ -58,8 +59,7 @@ def best_mu(
     scale = float(np.diagonal(rows.A).mean())
     if not scale > 0:
         return 1.0, 0.0
-    edges = np.searchsorted(to_numpy(labels), np.arange(n_classes + 1))
-    members: Members = [slice(edges[c], edges[c + 1]) for c in range(n_classes)]
+    members = members_of(labels, n_classes)
 
     def right(multiple: float) -> float:
         parts = rows.parts(rows.codes(multiple * scale), members)
@@ -234,7 +234,7 @@ def best_robust_mu(
 
 def _clear(part: LeftOut, dictionary: RobustDictionary, n_classes: int) -> Array:
     """Return how clearly rows are classified: from -1, clearly as another class, to 1."""
-    found = dictionary.code_quietly(part.rows, _GAP)
+    found = dictionary.code(part.rows, _GAP)
     explained = part.rows - found.errors
     classes = parts_of_vectors(explained, part.atoms, found.weights, part.owners, n_classes)
     residuals = classes.residuals()

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.coding.local_values import falls_with_l2
+from kernelatoms.coding.atom_products import falls_with_l2
 from kernelatoms.coding.problem import CodingProblem, KernelProblem, LinearProblem
 from kernelatoms.engine import Array, is_array, machine
 from kernelatoms.similarity import make_distance
@@ -61,10 +61,12 @@ def _as_rows(problem: CodingProblem) -> tuple[Array, Array] | None:
     """Return signals and atoms whose distances as rows rank the atoms, where there are such."""
     if isinstance(problem, LinearProblem):
         signals, atoms = problem.signals, problem.atoms.rows
-    elif isinstance(problem, KernelProblem) and falls_with_l2(problem.atoms.kernel):
+    elif (
+        isinstance(problem, KernelProblem)
+        and falls_with_l2(problem.atoms.kernel)
+        and problem.atoms.expansion.coef is None
+    ):
         signals, atoms = problem.signals, problem.atoms.expansion.anchors
-        if problem.atoms.expansion.coef is not None:
-            return None
     else:
         return None
     if len(rows_with_missing(signals)):
@@ -108,13 +110,9 @@ def nearest_by(distance: Any, A: Features, B: Features, n_neighbors: int) -> NDA
     A union of distances holds the K nearest by each part: first the nearest by every part in turn,
     then the second, and so on, each atom once; -1 fills the end.
     """
-    parts = _parts(distance)
     check_n_neighbors(n_neighbors, len(B[0]))
-    found = [
-        _nearest_descriptors(part, a, b, n_neighbors)
-        for part, a, b in zip(parts, A, B, strict=True)
-    ]
-    return _united(found)
+    each = zip(_parts(distance), A, B, strict=True)
+    return _united([_nearest_descriptors(*part, n_neighbors) for part in each])
 
 
 def _nearest_descriptors(distance: Any, A: Any, B: Any, n_neighbors: int) -> NDArray[np.int32]:
@@ -135,20 +133,12 @@ def _nearest_descriptors(distance: Any, A: Any, B: Any, n_neighbors: int) -> NDA
 
 
 def refine(
-    distance: Any,
-    A: Features,
-    B: Features,
-    candidates: NDArray[np.int32],
-    n_neighbors: int,
+    distance: Any, A: Features, B: Features, candidates: NDArray[np.int32], n_neighbors: int
 ) -> NDArray[np.int32]:
     """Return the nearest of every signal's candidates (n, K_c): Alg. 4 of the KCRC-LCD paper."""
-    parts = _parts(distance)
     check_n_neighbors(n_neighbors, candidates.shape[1])
-    found = [
-        _refined(part, a, b, candidates, n_neighbors)
-        for part, a, b in zip(parts, A, B, strict=True)
-    ]
-    return _united(found)
+    each = zip(_parts(distance), A, B, strict=True)
+    return _united([_refined(*part, candidates, n_neighbors) for part in each])
 
 
 def _refined(
@@ -199,11 +189,9 @@ def _united(found: list[NDArray[np.int32]]) -> NDArray[np.int32]:
         return found[0]
     lists = np.stack(found, axis=2).reshape(len(found[0]), -1)
     order = np.argsort(lists, axis=1, kind="stable")
-    sorted_lists = np.take_along_axis(lists, order, axis=1)
     again = np.zeros(lists.shape, bool)
-    repeats = np.zeros(lists.shape, bool)
-    repeats[:, 1:] = sorted_lists[:, 1:] == sorted_lists[:, :-1]
-    np.put_along_axis(again, order, repeats, axis=1)
+    repeats = np.diff(np.take_along_axis(lists, order, axis=1), axis=1) == 0
+    np.put_along_axis(again, order[:, 1:], repeats, axis=1)
     lists[again] = -1
     to_the_end = np.argsort(lists < 0, axis=1, kind="stable")
     return np.take_along_axis(lists, to_the_end, axis=1)
@@ -262,6 +250,5 @@ class ApproximateNeighbors:
 
     def _rows(self, rows: Array) -> Array:
         """Return rows as they are compared, in float32 as pynndescent stores them."""
-        return np.ascontiguousarray(
-            machine(rows).unit_rows(rows) if self._unit else rows, np.float32
-        )
+        rows = machine(rows).unit_rows(rows) if self._unit else rows
+        return np.ascontiguousarray(rows, np.float32)

@@ -12,8 +12,9 @@ row, which are used as they are.
 See docs/decisions/020-greedy-steps.md and docs/decisions/031-missing-values-in-signals.md.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,9 +26,14 @@ from kernelatoms.coding.problem import (
     check_explained,
     prefers_no_gram,
     rows_of,
-    split_missing,
 )
-from kernelatoms.coding.tiny import enlarge, enlarged, put_back, tiny_signals
+from kernelatoms.coding.special_signals import (
+    enlarge,
+    enlarged,
+    put_back,
+    split_missing,
+    tiny_signals,
+)
 from kernelatoms.engine import Array, machine
 from kernelatoms.features.memory import check_fits
 from kernelatoms.similarity.base import check_flag
@@ -55,12 +61,8 @@ class _Options:
         return replace(self, stop_at=enlarge(self.stop_at)) if self.absolute else self
 
 
-class _Coder(Protocol):
-    """Returns codes, the signals for which float32 is too inexact, and energies of signals."""
-
-    def __call__(
-        self, problem: Any, options: _Options, exact: bool = False
-    ) -> tuple[Codes, Array, Array]: ...
+# Returns codes, the signals for which float32 is too inexact, and energies of signals.
+_Coder = Callable[..., tuple[Codes, Array, Array]]
 
 
 def omp(
@@ -114,38 +116,19 @@ def omp(
     parts = split_missing(problem)
     if parts is None:
         return _code_precisely(_code_complete, problem, options)
-    masked = _code_masked(parts.partial, options.take(parts.partial_rows))
+    if positive:
+        raise ValueError(
+            "positive=True needs complete signals, but X contains NaN: impute what is missing, or "
+            "leave such rows out."
+        )
+    masked = _code_precisely(_code_observed, parts.partial, options.take(parts.partial_rows))
+    if stop_at is not None and isinstance(masked, PaddedCodes):
+        masked = masked.to_ragged()
     if not len(parts.complete_rows):
         return masked
     own = options.take(parts.complete_rows)
     complete = _code_precisely(_code_complete, parts.complete, own)
     return stack_rows([(parts.complete_rows, complete), (parts.partial_rows, masked)])
-
-
-def masked_omp(
-    problem: LinearProblem,
-    n_nonzero: int,
-    *,
-    stop_at: Array | None = None,
-    absolute: bool = False,
-    selection: str = "omp",
-    candidates: NDArray[np.int32] | None = None,
-) -> Codes:
-    """Code signals by their observed entries; ``error`` and ``stop_at`` are those of these."""
-    return _code_masked(
-        problem, _Options(n_nonzero, stop_at, absolute, selection, False, candidates)
-    )
-
-
-def _code_masked(problem: LinearProblem, options: _Options) -> Codes:
-    if options.positive:
-        raise ValueError(
-            "positive=True needs complete signals, but X contains NaN: impute what is missing, or "
-            "leave such rows out."
-        )
-    codes = _code_precisely(_code_observed, problem, options)
-    assert isinstance(codes, PaddedCodes)
-    return codes if options.stop_at is None else codes.to_ragged()
 
 
 def _code_precisely(code: _Coder, problem: CodingProblem, options: _Options) -> Codes:
@@ -186,17 +169,17 @@ def _code_complete(
     }  # fmt: skip
     energies = np.zeros(n_signals, like=problem.like)
 
-    def energy_of(start: int, stop: int) -> Array | None:
-        energy = problem.energy(start, stop)
+    def kept(start: int, stop: int, energy: Array | None) -> Array | None:
         if energy is not None:
             energies[start:stop] = energy
         return energy
 
+    def energy_of(start: int, stop: int) -> Array | None:
+        return kept(start, stop, problem.energy(start, stop))
+
     def products(start: int, stop: int) -> tuple[Array, Array | None]:
         corr, energy = problem.products(start, stop)
-        if energy is not None:
-            energies[start:stop] = energy
-        return corr, energy
+        return corr, kept(start, stop, energy)
 
     if candidates is not None:
 

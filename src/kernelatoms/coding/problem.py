@@ -5,12 +5,12 @@ block, and nothing else. Linear coding, kernel coding and coding from given inne
 small class each, and no pursuit knows which it has.
 
 Missing values (NaN) of signals over rows are the exception: each such signal has a Gram matrix of
-its own, that of its observed entries. ``split_missing`` separates those signals.
+its own, that of its observed entries. ``special_signals`` separates those signals.
 
 See docs/decisions/019-kernel-blind-pursuits.md and docs/decisions/021-many-atoms.md.
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -21,7 +21,6 @@ from kernelatoms.engine import Array, machine
 from kernelatoms.features.expansion import Expansion
 from kernelatoms.features.linear_algebra import check_gram
 from kernelatoms.similarity.base import check_flag
-from kernelatoms.similarity.inner import LinearKernel
 from kernelatoms.similarity.missing import rows_with_missing
 
 Products = tuple[Array, Array | None]
@@ -104,11 +103,25 @@ class CodingProblem(Protocol):
         """Return the problem of some signals, with inner products in float64."""
 
 
+class _PickedProducts:
+    """Problems that pick the inner products of codes' atoms out of those with all atoms."""
+
+    products: Callable[[int, int], Products]
+
+    def products_at(
+        self, start: int, stop: int, indptr: NDArray[np.int64], indices: NDArray[np.int32]
+    ) -> Products:
+        """Return the inner products with the atoms that codes use alone, and the energies."""
+        corr, energy = self.products(start, stop)
+        rows = np.repeat(np.arange(len(corr), like=indptr), np.diff(indptr))
+        return corr[rows, indices[indptr[0] : indptr[-1]]], energy
+
+
 def _of_atoms(name: str) -> Any:
     return property(lambda self: getattr(self.atoms, name))
 
 
-class _SignalsOverAtoms:
+class _SignalsOverAtoms(_PickedProducts):
     """Rows of ``signals`` over atoms that can be compared with rows."""
 
     gram = _of_atoms("gram")
@@ -132,11 +145,6 @@ class _SignalsOverAtoms:
     def products(self, start: int, stop: int) -> Products:
         rows = self.signals[start:stop]
         return self.atoms.inner(rows), self.atoms.energy(rows)
-
-    def products_at(
-        self, start: int, stop: int, indptr: NDArray[np.int64], indices: NDArray[np.int32]
-    ) -> Products:
-        return _picked(self.products(start, stop), indptr, indices)
 
     def local(self, start: int, stop: int, candidates: NDArray[np.int32]) -> tuple[Array, Array]:
         return self.atoms.local(self.signals[start:stop], candidates)
@@ -166,8 +174,7 @@ class LinearProblem(_SignalsOverAtoms):
 
     def products(self, start: int, stop: int) -> Products:
         """Return inner products of signals start..stop with all atoms, and their energies."""
-        energy = self.energy(start, stop)
-        near, exponents = self._ordinary(start, stop, energy)
+        near, exponents, energy = self._rescaled(start, stop)
         return _scaled(self.atoms.inner(near), exponents), energy
 
     def products_at(
@@ -175,15 +182,14 @@ class LinearProblem(_SignalsOverAtoms):
     ) -> Products:
         """Return the inner products with the atoms that codes use alone, and the energies."""
         few = _FEW * (indptr[-1] - indptr[0]) < (stop - start) * self.n_atoms
-        energy = self.energy(start, stop)
-        near, exponents = self._ordinary(start, stop, energy)
+        near, exponents, energy = self._rescaled(start, stop)
         if not few or exponents is not None or near.dtype != self.atoms.rows.dtype:
             return super().products_at(start, stop, indptr, indices)
         return machine(near).products_at(near, self.atoms.rows, indptr, indices), energy
 
     def local(self, start: int, stop: int, candidates: NDArray[np.int32]) -> tuple[Array, Array]:
         """Return what signals start..stop see of their own candidates alone."""
-        near, exponents = self._ordinary(start, stop, self.energy(start, stop))
+        near, exponents, _ = self._rescaled(start, stop)
         grams, corr = self.atoms.local(near, candidates)
         return grams, _scaled(corr, exponents)
 
@@ -191,21 +197,14 @@ class LinearProblem(_SignalsOverAtoms):
         """Return the squared norms of signals start..stop."""
         return self.atoms.energy(self.signals[start:stop])
 
-    def _ordinary(
-        self, start: int, stop: int, energy: Array
-    ) -> tuple[Array, NDArray[np.int32] | None]:
-        """Return signals, at powers of two of themselves where their products would not fit."""
-        rows, engine = self.signals[start:stop], machine(self.signals)
+    def _rescaled(self, start: int, stop: int) -> tuple[Array, NDArray[np.int32] | None, Array]:
+        """Return signals whose products fit, powers of two that undo their scale, and energies."""
+        rows, energy = self.signals[start:stop], self.energy(start, stop)
+        engine = machine(rows)
         if engine.all_in_safe_range(energy, self.dtype):
-            return rows, None
-        return engine.rescale_rows(rows, ~engine.in_safe_range(energy, self.dtype), self.dtype)
-
-
-def _picked(products: Products, indptr: NDArray[np.int64], indices: NDArray[np.int32]) -> Products:
-    """Return of inner products with all atoms those that codes use, in one list."""
-    corr, energy = products
-    rows = np.repeat(np.arange(len(corr), like=indptr), np.diff(indptr))
-    return corr[rows, indices[indptr[0] : indptr[-1]]], energy
+            return rows, None, energy
+        outside = ~engine.in_safe_range(energy, self.dtype)
+        return *engine.rescale_rows(rows, outside, self.dtype), energy
 
 
 def _scaled(corr: Array, exponents: NDArray[np.int32] | None) -> Array:
@@ -236,7 +235,7 @@ class KernelProblem(_SignalsOverAtoms):
         return bool(self.atoms.kernel.semidefinite) or len(rows_with_missing(self.signals)) > 0
 
 
-class GivenProblem:
+class GivenProblem(_PickedProducts):
     """Inner products computed by the caller; with ``assume_psd`` they are not checked."""
 
     gram_is_known = True
@@ -263,12 +262,6 @@ class GivenProblem:
     def products(self, start: int, stop: int) -> Products:
         """Return inner products of signals start..stop with all atoms, and their energies."""
         return self.corr[start:stop], self.energy(start, stop)
-
-    def products_at(
-        self, start: int, stop: int, indptr: NDArray[np.int64], indices: NDArray[np.int32]
-    ) -> Products:
-        """Return the inner products with the atoms that codes use alone, and the energies."""
-        return _picked(self.products(start, stop), indptr, indices)
 
     def local(self, start: int, stop: int, candidates: NDArray[np.int32]) -> tuple[Array, Array]:
         """Return what signals start..stop see of their own candidates alone."""
@@ -318,40 +311,6 @@ def check_explained(problem: CodingProblem, energies: Array, left: Array) -> Non
             f"less than the {energies[s] - left[s]:.6g} that its code explains. Choose another "
             "kernel (sigmoid kernels often are not) or other parameters."
         )
-
-
-@dataclass(frozen=True)
-class Split:
-    """A problem in two: its complete signals, and rows over rows for those that miss values."""
-
-    complete_rows: NDArray[np.intp]
-    complete: CodingProblem
-    partial_rows: NDArray[np.intp]
-    partial: LinearProblem
-
-
-def split_missing(problem: CodingProblem) -> Split | None:
-    """Return a linear problem whose signals miss values in two parts; None for all others."""
-    if not isinstance(problem, LinearProblem | KernelProblem):
-        return None
-    if isinstance(problem, LinearProblem) and problem.complete:
-        return None
-    if isinstance(problem, KernelProblem) and not isinstance(problem.atoms.kernel, LinearKernel):
-        return None
-    partial = rows_with_missing(problem.signals)
-    if not len(partial):
-        return None
-    complete = np.delete(np.arange(problem.n_signals), partial)
-    if isinstance(problem, LinearProblem):
-        rows = problem.atoms
-    else:
-        anchors, coef = problem.atoms.expansion.anchors, problem.atoms.expansion.coef
-        combined = anchors if coef is None else coef.T @ anchors
-        rows = LinearAtoms(np.ascontiguousarray(combined, dtype=problem.dtype))
-    return Split(
-        complete, type(problem)(problem.signals[complete], problem.atoms),  # type: ignore[arg-type]
-        partial, LinearProblem(problem.signals[partial], rows),
-    )  # fmt: skip
 
 
 def prefers_no_gram(problem: CodingProblem, n_nonzero: int, *, few: bool = False) -> bool:

@@ -11,14 +11,12 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelatoms.coding.closed_form import ridge, threshold
 from kernelatoms.coding.codes import Codes, RaggedCodes
-from kernelatoms.coding.ksc import fksc, ksc
-from kernelatoms.coding.lasso import lasso
+from kernelatoms.coding.lasso import ksc, lasso
 from kernelatoms.coding.neighbors import ascending, nearest_in_space
 from kernelatoms.coding.omp import omp
 from kernelatoms.coding.problem import CodingProblem
-from kernelatoms.coding.ridge import ridge
-from kernelatoms.coding.threshold import threshold
 
 #: Atoms that each signal may use, (n_signals, K), ascending, padded with -1; None for all.
 Candidates = NDArray[np.int32] | None
@@ -108,10 +106,10 @@ class KSC:
                 f"method={self.method!r} codes over all atoms and takes no n_neighbors; use "
                 "method='lasso'."
             )
-        solvers = {"ksc": ksc, "fksc": fksc}
-        if self.method not in solvers:
+        if self.method not in ("ksc", "fksc"):
             raise ValueError(f"method must be one of 'ksc', 'fksc', got {self.method!r}.")
-        return solvers[self.method](problem, self.alpha, change_tol=self.change_tol)
+        two_stages = self.method == "fksc"
+        return ksc(problem, self.alpha, change_tol=self.change_tol, two_stages=two_stages)
 
 
 @dataclass(frozen=True)

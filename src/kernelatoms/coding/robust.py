@@ -16,8 +16,8 @@ See docs/decisions/028-robust-codes.md.
 """
 
 import warnings
-from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg
@@ -33,8 +33,7 @@ _LOOK_EVERY = 20
 _FEW_STEPS = 9
 
 
-@dataclass(frozen=True)
-class RobustCodes:
+class RobustCodes(NamedTuple):
     """Coefficients, errors (n_signals, n_entries) and duality gaps as shares of the objective."""
 
     weights: Array
@@ -77,14 +76,11 @@ class RobustDictionary:
             other.decomposed = self.decomposed
         return other
 
-    def code(self, signals: Array, *, gap_tol: float = 1e-4, max_iter: int = 100) -> RobustCodes:
-        """Code signals (n, n_entries) to a duality gap of this share; warn where it is larger."""
-        found = self.code_quietly(signals, gap_tol, max_iter)
-        warn_not_converged(found.gap, gap_tol)
-        return found
+    def code(self, signals: Array, gap_tol: float = 1e-4, max_iter: int = 100) -> RobustCodes:
+        """Code signals (n, n_entries) to a duality gap of this share; callers warn of larger ones.
 
-    def code_quietly(self, signals: Array, gap_tol: float, max_iter: int = 100) -> RobustCodes:
-        """Code signals without a warning, for callers that warn once for many."""
+        They warn once for many calls, by ``warn_not_converged``.
+        """
         Y = signals.astype(np.float64, copy=False)
         weights = np.zeros((len(Y), len(self.atoms)))
         errors, gaps = np.array(Y), np.zeros(len(Y))  # of zero signals
@@ -144,7 +140,8 @@ class _RidgeSteps:
         self.inside = t * (s / (s**2 + 2 * self.mu / sigma))
         self.Dw = (self.inside * s) @ self._U.T
         target = self.Y - self.Dw + self.z / sigma
-        before, self.e = self.e, _soft(target, 1 / sigma)
+        shrunk = np.sign(target) * np.maximum(np.abs(target) - 1 / sigma, 0.0)  # (29)
+        before, self.e = self.e, shrunk
         self.z = sigma * (target - self.e)  # z + sigma (y - D w - e), within [-1, 1]
         self.moved = sigma[:, 0] * np.linalg.norm(self.e - before, axis=1)
         self.apart = np.linalg.norm(self.Y - self.Dw - self.e, axis=1)
@@ -196,8 +193,3 @@ def _solve(steps: _RidgeSteps, gap_tol: float, n_steps: int) -> tuple[Array, Arr
         if done < n_steps // 2:
             steps.rescale()
     return weights, errors, gaps
-
-
-def _soft(values: Array, threshold: Array) -> Array:
-    """Return the values moved towards 0 by the threshold, eq. (29)."""
-    return np.sign(values) * np.maximum(np.abs(values) - threshold, 0.0)

@@ -60,11 +60,9 @@ class InteriorPoint:
             if found[2] <= gap_tol or rounded or not self._step(point):
                 break
             found = min(found, point.found(), key=itemgetter(2))
-        return (
-            found
-            if found[2] <= gap_tol
-            else min(found, point.found(zeros=False), key=itemgetter(2))
-        )
+        if not found[2] <= gap_tol:
+            found = min(found, point.found(zeros=False), key=itemgetter(2))
+        return found
 
     def _step(self, at: "_Point") -> bool:
         """Move the point once; False where rounding ends it."""

@@ -2,7 +2,9 @@
 
 Every set is one ``.npz`` file. A loader looks for it in the folder ``data_home``, or, where that is
 None, in the folder named by the environment variable ``KERNELATOMS_DATA``; digits and AT&T faces
-can be downloaded through scikit-learn instead. All loaders return a `sklearn.utils.Bunch` with
+can be downloaded through scikit-learn instead. A set that is not found raises
+`DatasetNotFoundError`, a file that is damaged or holds something else ValueError. All loaders
+return a `sklearn.utils.Bunch` with
 
 - the arrays: ``X_train, y_train, X_test, y_test`` where the set comes with a split, else ``X`` and
   ``y``, and what else the set has. Images are flat rows ``(n, height * width)``; labels are int64;

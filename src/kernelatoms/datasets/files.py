@@ -5,7 +5,7 @@ import importlib.util
 import os
 import zipfile
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -119,12 +119,9 @@ def _first_problem(specs: Mapping[str, ArraySpec], arrays: Arrays) -> str | None
 
 
 def _expected(dataset: Dataset) -> str:
-    rows = [
-        f"  {key}: {dataset.published_shape(key)} {spec.dtype}"
-        for key, spec in dataset.arrays.items()
-    ]
     how = "" if dataset.read else " (numpy.savez)"
-    return "\n".join([f"{dataset.file}{how} must hold these arrays:", *rows])
+    rows = (f"\n  {k}: {dataset.published_shape(k)} {v.dtype}" for k, v in dataset.arrays.items())
+    return f"{dataset.file}{how} must hold these arrays:" + "".join(rows)
 
 
 def not_found(dataset: Dataset, data_home: DataHome, online_hint: str) -> DatasetNotFoundError:
@@ -151,12 +148,11 @@ DOWNLOAD_ERRORS = (OSError, ValueError, EOFError, http.client.HTTPException)
 USPS_TRAIN_COUNTS = (1194, 1005, 731, 658, 652, 556, 664, 645, 542, 644)
 
 
-def sklearn_fetcher(name: str) -> Callable[..., Any]:
+def sklearn_fetcher(name: str) -> Any:
     """Import one of scikit-learn's fetchers when it is needed; tests put a stub here."""
     from sklearn import datasets
 
-    fetcher: Callable[..., Any] = getattr(datasets, name)
-    return fetcher
+    return getattr(datasets, name)
 
 
 def fetch_usps(cache: Path | None) -> Arrays:
@@ -185,13 +181,6 @@ def fetch_orl(cache: Path | None) -> Arrays:
     return {"X": faces.images, "y": faces.target + 1}
 
 
-FETCHERS: dict[str, Callable[[Path | None], Arrays]] = {
-    "usps": fetch_usps,
-    "mnist": fetch_mnist,
-    "orl": fetch_orl,
-}
-
-
 def _fetch_openml(name: str, version: int, cache: Path | None, shape: tuple[int, ...]) -> Any:
     # The pandas parser takes seconds, the other about a minute; pandas is not required here.
     parser = "pandas" if importlib.util.find_spec("pandas") else "liac-arff"
@@ -210,9 +199,9 @@ def _fetch_openml(name: str, version: int, cache: Path | None, shape: tuple[int,
 
 
 def _split(X: Any, y: Any, *, n_train: int) -> Arrays:
-    return {
-        "X_train": X[:n_train],
-        "y_train": y[:n_train],
-        "X_test": X[n_train:],
-        "y_test": y[n_train:],
-    }
+    train, test = slice(n_train), slice(n_train, None)
+    return {"X_train": X[train], "y_train": y[train], "X_test": X[test], "y_test": y[test]}
+
+
+#: Downloads of sets, by their names.
+FETCHERS = {"usps": fetch_usps, "mnist": fetch_mnist, "orl": fetch_orl}

@@ -29,12 +29,10 @@ def make_rgbd_objects(
 ) -> Bunch:
     """Make small images of four channels, red, green, blue and depth, of coloured objects.
 
-    A stand-in for the Washington RGB-D object data set, which the K-SAD paper (Chhabra, Wallace and
-    Hopgood) stacks into rows of raw pixels, and which is not at hand: Table I of that paper is left
-    out for this reason. What it keeps is why channels differ. The outline of an object is the same
-    circle for all, at a random place and size. Its colour, under random light and with a rough
-    surface, shows in three noisy channels; its shape (dome, bowl, wedge) in depth only, whose
-    numbers are larger and of another unit.
+    A stand-in for the Washington RGB-D object data set of the K-SAD paper, which is not at hand.
+    The outline of an object is the same circle for all, at a random place and size. Its colour,
+    under random light and with a rough surface, shows in three noisy channels; its shape (dome,
+    bowl, wedge) in depth only, whose numbers are larger and of another unit.
 
     Parameters
     ----------

@@ -1,4 +1,7 @@
-"""The public loaders: each asks the table for its row and documents what comes back."""
+"""The public loaders: each asks the table for its row and documents what comes back.
+
+All raise what `load_usps` raises.
+"""
 
 from __future__ import annotations
 
@@ -97,11 +100,6 @@ def load_mnist(*, data_home: DataHome = None, download_if_missing: bool = True) 
     data : Bunch
         ``X_train`` (60000, 784) and ``X_test`` (10000, 784) uint8; ``y_train``, ``y_test`` the
         digits 0-9; and ``image_shape``, ``source``, ``DESCR``, ``citation``, ``terms``.
-
-    Raises
-    ------
-    DatasetNotFoundError, ValueError
-        As in `load_usps`.
     """
     return _load_or_download("mnist", data_home, download_if_missing)
 
@@ -122,14 +120,9 @@ def load_yaleb(*, size: str = "96x84", data_home: DataHome = None) -> Bunch:
     data : Bunch
         ``X`` (2414, 8064) or (2414, 1024) uint8, or (2414, 504) float32; ``y`` the people 1-38,
         59 to 64 rows each; and ``image_shape``, ``source``, ``DESCR``, ``citation``, ``terms``.
-        For "96x84" also ``subject`` (the database's number,
-        there is no 14), ``azimuth`` and ``elevation`` of the light in degrees, and ``X_corrupt``
-        (18, 8064), ``y_corrupt``: the images that the database itself marks as bad.
-
-    Raises
-    ------
-    DatasetNotFoundError, ValueError
-        As in `load_usps`; ValueError also for an unknown size.
+        For "96x84" also ``subject`` (the database's number, there is no 14), ``azimuth`` and
+        ``elevation`` of the light in degrees, and ``X_corrupt`` (18, 8064), ``y_corrupt``: the
+        images that the database itself marks as bad.
     """
     if size not in YALEB_SIZES:
         raise ValueError(f"size must be one of {YALEB_SIZES}, got {size!r}.")
@@ -152,11 +145,6 @@ def load_ar(*, data_home: DataHome = None) -> Bunch:
         ``X_train`` (700, 2580) and ``X_test`` (699, 2580) uint8; ``y_train``, ``y_test`` the people
         1-100 (50 men, then 50 women), 7 rows each but for 6 test rows of person 77; and
         ``image_shape``, ``source``, ``DESCR``, ``citation``, ``terms``.
-
-    Raises
-    ------
-    DatasetNotFoundError, ValueError
-        As in `load_usps`.
     """
     return load_dataset(BY_NAME["ar"], data_home=data_home)
 
@@ -179,11 +167,6 @@ def load_orl(*, data_home: DataHome = None, download_if_missing: bool = True) ->
         ``X`` (400, 10304) uint8, downloaded (400, 4096) float32; ``y`` the people 1-40; and
         ``image_shape`` (112, 92), downloaded (64, 64); ``source`` (says which), ``DESCR``,
         ``citation``, ``terms``.
-
-    Raises
-    ------
-    DatasetNotFoundError, ValueError
-        As in `load_usps`.
     """
     return _load_or_download("orl", data_home, download_if_missing)
 
@@ -200,13 +183,8 @@ def load_planetlab(*, data_home: DataHome = None) -> Bunch:
     -------
     data : Bunch
         ``X`` (18, 490, 490) float32, time slice x node x node: each slice symmetric, zero only on
-        its diagonal, nothing missing; and ``image_shape`` None, ``source``, ``DESCR``,
-        ``citation``, ``terms``. ``X[t]`` is a matrix whose rows are signals.
-
-    Raises
-    ------
-    DatasetNotFoundError, ValueError
-        As in `load_usps`.
+        its diagonal, nothing missing; ``X[t]`` is a matrix whose rows are signals; and
+        ``image_shape`` None, ``source``, ``DESCR``, ``citation``, ``terms``.
     """
     return load_dataset(BY_NAME["planetlab"], data_home=data_home)
 
@@ -224,14 +202,9 @@ def load_traffic(*, data_home: DataHome = None) -> Bunch:
     -------
     data : Bunch
         ``X`` (144, 50, 15) float32, km/h, ten-minute window x road segment x day. 0 is missing:
-        segment 47 has no data, the rest is complete; and
-        ``image_shape`` None, ``source``, ``DESCR``, ``citation``, ``terms``.
-        ``X.transpose(1, 2, 0).reshape(-1, 144)`` has one day of one segment per row.
-
-    Raises
-    ------
-    DatasetNotFoundError, ValueError
-        As in `load_usps`.
+        segment 47 has no data, the rest is complete; and ``image_shape`` None, ``source``,
+        ``DESCR``, ``citation``, ``terms``. ``X.transpose(1, 2, 0).reshape(-1, 144)`` has one day of
+        one segment per row.
     """
     return load_dataset(BY_NAME["traffic"], data_home=data_home)
 
@@ -251,11 +224,6 @@ def load_pm25(*, data_home: DataHome = None) -> Bunch:
         bool, the observed entries that the literature hides to test imputation; ``hour`` since
         2014-05-01 00:00; ``latlon`` (36, 2) float32 and ``station`` (36,) str of the columns; and
         ``image_shape`` None, ``source``, ``DESCR``, ``citation``, ``terms``.
-
-    Raises
-    ------
-    DatasetNotFoundError, ValueError
-        As in `load_usps`.
     """
     return load_dataset(BY_NAME["pm25"], data_home=data_home)
 
@@ -275,11 +243,6 @@ def load_dataset(dataset: Dataset, *, data_home: DataHome = None) -> Bunch:
     data : Bunch
         The arrays, images as flat rows; and ``image_shape``, ``source``, ``DESCR``,
         ``citation``, ``terms``.
-
-    Raises
-    ------
-    DatasetNotFoundError, ValueError
-        As in `load_usps`.
 
     Examples
     --------
@@ -333,8 +296,7 @@ def _from_file(dataset: Dataset, data_home: DataHome) -> Bunch | None:
 def _bunch(dataset: Dataset, arrays: Arrays, source: str) -> Bunch:
     from sklearn.utils import Bunch
 
-    fields: dict[str, object] = {}
-    image_shape = None
+    fields, image_shape = dict(arrays), None
     for key, array in arrays.items():
         if key.startswith("X") and dataset.image_shape is not None:
             # From the array, not from the table: a download may have another size.
@@ -343,14 +305,9 @@ def _bunch(dataset: Dataset, arrays: Arrays, source: str) -> Bunch:
         elif array.ndim == 1 and array.dtype.kind in "iu":
             # Labels, degrees, hours: in uint8, 3 - 5 would be 254.
             fields[key] = array.astype(np.int64)
-        else:
-            fields[key] = array
     texts = (dataset.description, f"Cite: {dataset.citation}.", dataset.terms, f"From: {source}")
     return Bunch(
-        **fields,
-        image_shape=image_shape,
-        source=source,
-        DESCR="\n".join(text for text in texts if text),
-        citation=dataset.citation,
+        **fields, image_shape=image_shape, source=source,
+        DESCR="\n".join(text for text in texts if text), citation=dataset.citation,
         terms=dataset.terms,
-    )
+    )  # fmt: skip

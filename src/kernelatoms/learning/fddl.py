@@ -24,7 +24,6 @@ l1 problems share the Gram matrix and start from G0. Here signals are rows.
 See docs/decisions/038-fddl-l1.md.
 """
 
-from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -35,9 +34,9 @@ from kernelatoms.coding.lasso import lasso
 from kernelatoms.coding.problem import GivenProblem, LinearProblem
 from kernelatoms.coding.pursuits import Lasso
 from kernelatoms.engine import Array, machine
-from kernelatoms.learning.loop import PassObserver, has_converged, learn, worst_of_groups
+from kernelatoms.learning.loop import PassObserver, each_pass, learn, worst_of_groups
 from kernelatoms.learning.mod import BlockDescent
-from kernelatoms.learning.state import LearnerState, unit_rows
+from kernelatoms.learning.state import CoupledState, LearnerState, unit_rows
 
 CSR: TypeAlias = scipy.sparse.csr_array
 
@@ -79,15 +78,6 @@ class Labelled(NamedTuple):
         return slice(*np.searchsorted(self.owners, [c, c + 1]).tolist())
 
 
-@dataclass
-class FisherState:
-    """Atoms, codes over them, and what every pass reached."""
-
-    dictionary: Array
-    codes: CSR
-    objective: list[float] = field(default_factory=list)
-
-
 def learn_fisher(
     data: Labelled,
     atoms: Array,
@@ -96,7 +86,7 @@ def learn_fisher(
     max_iter: int,
     tol: float,
     observer: PassObserver | None = None,
-) -> FisherState:
+) -> CoupledState:
     """Learn atoms and codes; J of every pass is that of both, and never rises.
 
     - ``atoms`` (n_atoms, n_features): where to start, of at most unit norm, float64.
@@ -108,19 +98,13 @@ def learn_fisher(
     # Sums then do not depend on the number of threads, and no BLAS threads spin beside coding.
     with engine.one_blas_thread():
         codes, _ = code_all(data, atoms, CSR((len(data.rows), len(atoms))), weights)
-    state = FisherState(atoms, codes)
-    for _ in range(max_iter):
-        if observer is not None:
-            observer.begin_pass()
+    state = CoupledState(atoms, codes)
+    for _ in each_pass(state, max_iter, tol=tol, observer=observer):
         with engine.one_blas_thread():
             better = improved_atoms(data, state.dictionary, state.codes)
             state.dictionary = with_replaced(data, better, state.codes)
             state.codes, reached = code_all(data, state.dictionary, state.codes, weights)
         state.objective.append(reached)
-        if observer is not None and observer.end_pass(state):
-            break
-        if has_converged(state.objective, tol):
-            break
     return state
 
 

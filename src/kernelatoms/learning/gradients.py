@@ -13,15 +13,16 @@ All but B's terms are sums over rows, which add up over blocks, files or batches
 
 The step goes towards H^-1 Q'X, where (11) vanishes if a and b stay as they are: MOD under the
 linear kernel, the joint mean shift of all atoms under RBF. Where codes are optimal, H is positive
-definite and this is downhill. It needs no step size, and one such step per pass is as good as
-several.
+definite and this is downhill.
 
 See docs/decisions/036-kscdl-steps.md.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from functools import reduce
+from operator import add
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg
@@ -69,11 +70,11 @@ class GradientSums:
         if slopes.along_y is not None:
             stay = np.asarray(weighted_values(codes, slopes.along_y).sum(axis=0))
         return cls(
-            constant=0.5 * float(kernel.diag(X).sum()) + penalty,
-            inner=float(weighted_values(codes, slopes.values).sum()),
-            gram=(codes.T @ codes).toarray(),
-            pull=kernel.weighted_gradient(codes, X, atoms, slopes),
-            stay=stay,
+            0.5 * float(kernel.diag(X).sum()) + penalty,
+            float(weighted_values(codes, slopes.values).sum()),
+            (codes.T @ codes).toarray(),
+            kernel.weighted_gradient(codes, X, atoms, slopes),
+            stay,
         )
 
     def __add__(self, other: "GradientSums") -> "GradientSums":
@@ -96,8 +97,7 @@ class GradientSums:
         )
 
 
-@dataclass(frozen=True)
-class Gradient:
+class Gradient(NamedTuple):
     """L(D), dL/dD and H at some atoms."""
 
     objective: float
@@ -105,8 +105,7 @@ class Gradient:
     curvature: Array
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(NamedTuple):
     """The result of a step: atoms, their L, and the H of the step."""
 
     atoms: Array
@@ -118,19 +117,10 @@ def sum_gradients(kernel: Kernel, X: Array, codes: Any, atoms: Array, alpha: flo
     """Return the sums over all rows, block by block: k(X, atoms) is never held."""
 
     def part(rows: range) -> GradientSums:
-        blocks = (
-            GradientSums.of(kernel, X[i:j], codes[i:j], atoms, alpha)
-            for i, j in _blocks(rows, len(atoms))
-        )
-        total = next(blocks)
-        for block in blocks:
-            total = total + block
-        return total
+        blocks = _blocks(rows, len(atoms))
+        return reduce(add, (GradientSums.of(kernel, X[b], codes[b], atoms, alpha) for b in blocks))
 
-    total, *others = machine(X).each(part, _shares(X))
-    for other in others:
-        total = total + other
-    return total
+    return reduce(add, machine(X).each(part, _shares(X)))
 
 
 def coded_loss(kernel: Kernel, X: Array, codes: Any, gram: Array, atoms: Array) -> float:
@@ -139,9 +129,7 @@ def coded_loss(kernel: Kernel, X: Array, codes: Any, gram: Array, atoms: Array) 
     def part(rows: range) -> float:
         blocks = _blocks(rows, len(atoms))
         with np.errstate(over="ignore", invalid="ignore"):  # what overflows is no improvement
-            return sum(
-                float(weighted_values(codes[i:j], kernel(X[i:j], atoms)).sum()) for i, j in blocks
-            )
+            return sum(float(weighted_values(codes[b], kernel(X[b], atoms)).sum()) for b in blocks)
 
     with np.errstate(over="ignore", invalid="ignore"):
         among = 0.5 * float(np.vdot(gram, kernel(atoms, atoms)))
@@ -190,29 +178,6 @@ def move_atoms(
     return Step(atoms, here.objective, curvature)
 
 
-def step_plainly(
-    kernel: Kernel,
-    X: Array,
-    codes: Any,
-    atoms: Array,
-    alpha: float,
-    step: float,
-    max_norm: float | None = None,
-) -> Step:
-    """Take the step (11) as printed, D - mu dL/dD with mu = step / L, without any check.
-
-    The paper's L is a Lipschitz constant of the gradient: here the spectral norm of H.
-    """
-    sums = sum_gradients(kernel, X, codes, atoms, alpha)
-    here = sums.finish(kernel, atoms)
-    steepest = float(np.linalg.norm(here.curvature, 2))
-    if steepest == 0:  # no signal uses any atom
-        return Step(atoms, here.objective, here.curvature)
-    moved = project_to_ball(atoms - step / steepest * here.gradient, max_norm)
-    reached = sums.constant + coded_loss(kernel, X, codes, sums.gram, moved)
-    return Step(moved, reached, here.curvature)
-
-
 def _ways(kernel: Kernel, atoms: Array, gradient: Array) -> list[tuple[Any, int, Array]]:
     """Return directions to try, how often to halve the step, and the gradients behind them.
 
@@ -238,7 +203,11 @@ def project_to_ball(atoms: Array, max_norm: float | None) -> Array:
 
 
 def _joint_step(H: Array, gradient: Array, atoms: Array, max_norm: float | None) -> Array | None:
-    """Return the way to the minimum of <gradient, S> + 1/2 <H S, S> over S; None if it has none."""
+    """Return the way to the minimum of <gradient, S> + 1/2 <H S, S> over S; None if it has none.
+
+    With bounds, one atom after another goes to its best place within the ball: exact in each, since
+    H has one curvature in all directions of an atom.
+    """
     diagonal = np.diagonal(H)
     if not len(H) or not (diagonal > 0).all():
         return None
@@ -250,15 +219,11 @@ def _joint_step(H: Array, gradient: Array, atoms: Array, max_norm: float | None)
     if max_norm is None or (np.linalg.norm(atoms + step, axis=1) <= max_norm).all():
         return np.asarray(step)
     # Bounds are convex sets: all of the way is within them if its end is.
-    # One atom after another to its best place within the ball: exact in each, since H has one
-    # curvature in all directions of an atom.
     step = np.zeros_like(atoms)
     for _ in range(_SWEEPS):
         for j, h in enumerate(diagonal):
-            slope = gradient[j] + H[j] @ step
-            step[j] = (
-                project_to_ball((atoms[j] + step[j] - slope / h)[None], max_norm)[0] - atoms[j]
-            )
+            best = atoms[j] + step[j] - (gradient[j] + H[j] @ step) / h
+            step[j] = project_to_ball(best[None], max_norm)[0] - atoms[j]
     return step
 
 
@@ -276,10 +241,10 @@ def _shares(X: Array) -> list[range]:
     return [range(i, min(i + size, n_rows)) for i in range(0, n_rows, size)]
 
 
-def _blocks(rows: range, n_atoms: int) -> Iterator[tuple[int, int]]:
+def _blocks(rows: range, n_atoms: int) -> Iterator[slice]:
     size = max(_FEWEST_ROWS, _BLOCK_NUMBERS // max(n_atoms, 1))
     for start in range(rows.start, rows.stop, size):
-        yield start, min(start + size, rows.stop)
+        yield slice(start, min(start + size, rows.stop))
 
 
 class GradientStep:
@@ -331,9 +296,10 @@ class GradientStep:
 
 
 class PlainStep(GradientStep):
-    """The paper's step (11): one step size for all atoms, without a check of the objective.
+    """The step (11) as printed, D - mu dL/dD with mu = ``step`` / L, without any check.
 
-    ``step`` is the size in units of 1 / L; see ``step_plainly``. Unused atoms do not move.
+    The paper's L is a Lipschitz constant of the gradient: here the spectral norm of H. Unused atoms
+    do not move.
     """
 
     def __init__(self, kernel: Kernel, alpha: float, max_norm: float | None, step: float) -> None:
@@ -342,10 +308,15 @@ class PlainStep(GradientStep):
 
     def apply(self, rows: Array, codes: Codes, dictionary: Array) -> UpdateResult:
         """Take the step."""
-        step = step_plainly(
-            self.kernel, rows, codes.to_csr(), dictionary, self.alpha, self.step, self.max_norm
-        )
-        return UpdateResult(step.atoms, codes, step.objective, step.curvature)
+        W = codes.to_csr()
+        sums = sum_gradients(self.kernel, rows, W, dictionary, self.alpha)
+        objective, gradient, curvature = sums.finish(self.kernel, dictionary)
+        steepest = float(np.linalg.norm(curvature, 2))
+        if steepest > 0:  # else no signal uses any atom
+            moved = dictionary - self.step / steepest * gradient
+            dictionary = project_to_ball(moved, self.max_norm)
+            objective = sums.constant + coded_loss(self.kernel, rows, W, sums.gram, dictionary)
+        return UpdateResult(dictionary, codes, objective, curvature)
 
     def new_atoms(self, rows: Array) -> Array | None:
         """Return None: nothing replaces an atom."""

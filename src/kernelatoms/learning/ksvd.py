@@ -10,15 +10,12 @@ every signal and Q indicators of all atoms of its class, LC-KSVD2 minimises over
 which is K-SVD on [X; sqrt(alpha) Q; sqrt(beta) H] (eq. (10)). LC-KSVD1 leaves the last term out,
 D-KSVD the second one.
 
-Rows of Q that belong to atoms of one class are equal. So are those rows of T, and they equal the
-class's row of Theta: ridge regressions on equal targets start them, and K-SVD treats equal rows
-equally. With n_c atoms of class c, both terms are therefore
+Rows of Q that belong to atoms of one class are equal and stay equal to the class's row of H. With
+n_c atoms of class c, both terms are therefore sum_c (alpha n_c + beta) |h_c - theta_c G|^2 with one
+row per class: the same atoms and codes from shorter signals (I. Kviatkovsky et al., *On the
+equivalence of the LC-KSVD and the D-KSVD algorithms*, IEEE PAMI 39(2), 2017).
 
-    sum_c (alpha n_c + beta) |h_c - theta_c G|^2
-
-with one row per class: the same atoms and codes from shorter signals (I. Kviatkovsky et al., *On
-the equivalence of the LC-KSVD and the D-KSVD algorithms*, IEEE PAMI 39(2), 2017). Here signals are
-rows.
+Here signals are rows.
 
 See docs/decisions/033-ksvd-sweeps.md and docs/decisions/037-lcksvd-class-weights.md.
 """

@@ -8,7 +8,7 @@ See docs/decisions/032-fresh-codes.md.
 """
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -136,19 +136,35 @@ def passes(
     UpdateRequest
         One per pass; the run goes on when it is sent the ``UpdateResult``.
     """
-    check_pair(pursuit, update)
-    check_squares(rows, float(machine(rows).squared_norms(rows).sum()))
+    _check(pursuit, update, rows)
+    for _ in each_pass(state, max_iter, tol=tol, change_tol=change_tol, observer=observer):
+        # Spinning BLAS threads would take a core from the next pursuit.
+        with machine(rows).one_blas_thread():
+            codes = pursuit(problem_of(state.dictionary))
+        result = yield UpdateRequest(update, rows, codes, state.dictionary)
+        unused = state.record_pass(result.dictionary, result.objective, codes.uses(), result.sums)
+        # No code uses these atoms, so replacing them does not change the objective.
+        replace_dead_atoms(state, unused, rows, result.codes.error, update, groups)
+
+
+def each_pass(
+    state: Any,
+    max_iter: int,
+    *,
+    tol: float,
+    change_tol: float | None = None,
+    observer: PassObserver | None = None,
+) -> Iterator[None]:
+    """Yield for every pass to do, until learning has converged or the observer stops it.
+
+    A pass changes ``state.dictionary`` and adds what it reached to ``state.objective``; ``tol`` and
+    ``change_tol`` are those of ``passes``.
+    """
     for _ in range(max_iter):
         if observer is not None:
             observer.begin_pass()
         before = state.dictionary
-        # Spinning BLAS threads would take a core from the next pursuit.
-        with machine(rows).one_blas_thread():
-            codes = pursuit(problem_of(before))
-        result = yield UpdateRequest(update, rows, codes, before)
-        unused = state.record_pass(result.dictionary, result.objective, codes.uses(), result.sums)
-        # No code uses these atoms, so replacing them does not change the objective.
-        replace_dead_atoms(state, unused, rows, result.codes.error, update, groups)
+        yield
         if observer is not None and observer.end_pass(state):
             break
         if change_tol is None:
@@ -253,8 +269,7 @@ def learn_batch(
     decay : float
         The weight of earlier batches.
     """
-    check_pair(pursuit, update)
-    check_squares(rows, float(machine(rows).squared_norms(rows).sum()))
+    _check(pursuit, update, rows)
     missing = min(n_atoms - len(state.dictionary), len(rows))
     if missing > 0:
         chosen = state.random_state.permutation(len(rows))[:missing]
@@ -266,10 +281,11 @@ def learn_batch(
     with machine(rows).one_blas_thread():
         codes = pursuit(problem_of(state.dictionary))
         updated = update.take_batch(rows, codes, state.dictionary, state.sums, decay)
-    unused = state.record_batch(updated.dictionary, updated.sums, codes.uses(), len(rows), decay)
+    unused = state.record_batch(
+        updated.dictionary, updated.objective, codes.uses(), updated.sums, len(rows), decay
+    )
     replaced = replace_dead_atoms(state, unused, rows, updated.codes.error, update)
     state.sums = update.clear_atoms(state.sums, replaced)
-    state.objective, state.best_pass = [updated.objective], 0
     return updated.objective
 
 
@@ -308,11 +324,12 @@ def worst_of_groups(
     return np.concatenate(replaced), np.concatenate(worst)
 
 
-def check_pair(pursuit: Pursuit, update: Update) -> None:
-    """Refuse a pursuit from whose codes an update cannot learn."""
+def _check(pursuit: Pursuit, update: Update, rows: Array) -> None:
+    """Refuse a pursuit from whose codes an update cannot learn, and rows that are too small."""
     if not isinstance(pursuit, update.accepts):
         accepted = " or ".join(kind.__name__ for kind in update.accepts)
         raise TypeError(
             f"{type(update).__name__} learns from codes by {accepted}, not by "
             f"{type(pursuit).__name__}."
         )
+    check_squares(rows, float(machine(rows).squared_norms(rows).sum()))

@@ -1,88 +1,38 @@
-"""MOD, the method of optimal directions: the best dictionary for given codes, from sums over rows.
+"""The best dictionary for given codes, from sums over rows (``moments``).
 
-With greedy codes, D = argmin |X - W D|^2 = (W'W)^-1 W'X      (eqs. (3)-(4) of the LKDL paper)
+``LeastSquares`` is MOD, the method of optimal directions, for greedy codes:
+
+    D = argmin |X - W D|^2 = (W'W)^-1 W'X      (eqs. (3)-(4) of the LKDL paper)
 
 scaled to unit norm. With l1 codes longer atoms would make codes smaller and evade the penalty: then
-D is the minimum under |d_k| <= 1, by block coordinate descent (Mairal et al. 2010, Algorithm 2).
-Batches of it are online dictionary learning.
+D is the minimum under |d_k| <= 1, by ``BlockDescent`` (Mairal et al. 2010, Algorithm 2). Batches of
+it are online dictionary learning.
 
-See docs/decisions/034-online-learning.md.
+``Procrustes`` is for thresholded codes over orthonormal atoms: the minimum under D D' = I is the
+polar factor U V' of W'X = U S V' (Proposition 2, eq. (6), of the K-SAD paper).
+
+See docs/decisions/034-online-learning.md and docs/decisions/039-ksad-coordinates.md.
 """
 
 from dataclasses import replace
 
 import numpy as np
+import scipy.linalg
 from numpy.typing import NDArray
 
-from kernelatoms.coding.codes import Codes, PaddedCodes
-from kernelatoms.coding.pursuits import OMP, Lasso
+from kernelatoms.coding.codes import Codes, DenseCodes, PaddedCodes
+from kernelatoms.coding.pursuits import OMP, Lasso, Threshold
 from kernelatoms.engine import Array, machine
 from kernelatoms.features.linear_algebra import solve_positive_all
 from kernelatoms.learning.loop import UpdateResult
-from kernelatoms.learning.moments import Moments
-from kernelatoms.learning.state import LearnerState, unit_rows
+from kernelatoms.learning.moments import AdditiveUpdate, Moments
 
 # Sweeps of block coordinate descent: with all rows, and after a batch, where sums are partly of old
 # codes and the last atoms are a good start.
 _SWEEPS, _SWEEPS_A_BATCH = 20, 2
-# An atom that keeps no more than this share of its norm in other coordinates is only rounding.
-_LOST = 1e-6
-
-
-class AdditiveUpdate:
-    """The base of updates from moments: ``accumulate``, add, ``solve``."""
-
-    def accumulate(self, rows: Array, codes: Codes) -> Moments:
-        """Return the sums over these rows; those of several blocks add up."""
-        return Moments.of(rows, codes)
-
-    def take_batch(
-        self, rows: Array, codes: Codes, dictionary: Array, past: Moments | None, decay: float
-    ) -> UpdateResult:
-        """Improve a dictionary by a batch and the sums of earlier ones."""
-        sums = self.accumulate(rows, codes)
-        sums = sums if past is None else past.scaled(decay) + sums
-        return self.from_sums(sums, codes, dictionary)
-
-    def from_sums(self, sums: Moments, codes: Codes, dictionary: Array) -> UpdateResult:
-        """Improve a dictionary by sums over batches; ``codes`` are those of the last one."""
-        raise NotImplementedError
-
-    def clear_atoms(self, sums: Moments, atoms: NDArray[np.intp]) -> Moments:
-        """Return the sums without these atoms."""
-        return sums.without(atoms) if len(atoms) else sums
-
-    def padded(self, sums: Moments, n_new: int) -> Moments:
-        """Return the sums with ``n_new`` unused atoms more."""
-        return sums.padded(n_new)
-
-    def new_atoms(self, rows: Array) -> Array | None:
-        """Return rows at unit norm."""
-        return unit_rows(rows)
-
-    def change_coordinates(self, state: LearnerState, change: Array) -> None:
-        """Change the coordinates of atoms and sums: vectors are multiplied by ``change``.
-
-        Atoms that shrink are scaled back to unit norm, and coefficients accordingly; those that are
-        only rounding become 0, and count as unused.
-        """
-        change = change.astype(np.float64, copy=False)
-        D = state.best.astype(np.float64, copy=False)
-        moved = D @ change
-        before, after = (np.sqrt(np.vecdot(atoms, atoms)) for atoms in (D, moved))
-        lost = np.flatnonzero(after <= _LOST * before)
-        moved[lost] = 0
-        factors = self._lengths(after)
-        factors[lost] = 1
-        sums = state.sums
-        if sums is not None:
-            sums = sums.in_coordinates(change).without(lost).with_atoms_scaled(factors)
-        dictionary = (moved / factors[:, None]).astype(state.best.dtype)
-        state.change_coordinates(dictionary, sums, lost)
-
-    def _lengths(self, norms: Array) -> Array:
-        """Return the divisors of atoms with these norms: the norms."""
-        return norms.copy()
+# The weight of the old atoms in a rotation, as a share of the sums: directions without codes do not
+# change.
+_INERTIA = 1e-12
 
 
 class LeastSquares(AdditiveUpdate):
@@ -187,3 +137,75 @@ def _better(
     norms = np.linalg.norm(D, axis=1)
     norms[norms == 0] = 1.0
     return (D / norms[:, None]).astype(dictionary.dtype), norms, moments.with_atoms_scaled(norms)
+
+
+class Procrustes(AdditiveUpdate):
+    """Rotate an orthonormal dictionary to the best one for soft-threshold codes.
+
+    ``l1_weight`` is that of |W|_1 beside |X - W Z|^2, for the objective alone.
+    """
+
+    accepts: tuple[type, ...] = (Threshold,)
+
+    def __init__(self, l1_weight: float) -> None:
+        self.l1_weight = l1_weight
+
+    def accumulate(self, rows: Array, codes: Codes) -> Moments:
+        """Return the sums over these rows; of W'W only the diagonal, since no more is needed."""
+        assert isinstance(codes, DenseCodes)
+        W = codes.weights
+        return Moments(
+            gram=np.diag(np.einsum("ij,ij->j", W, W, dtype=np.float64)),
+            cross=machine(rows).cross_products(W, rows),
+            energy=float(machine(rows).squared_norms(rows).sum()),
+            l1_norm=codes.l1_norm(),
+        )
+
+    def apply(self, rows: Array, codes: Codes, dictionary: Array) -> UpdateResult:
+        """Improve a dictionary, all rows and their codes at hand."""
+        assert isinstance(codes, DenseCodes)
+        sums = self.accumulate(rows, codes)
+        new = rotate_to(sums.cross, dictionary)
+        error, weights = np.empty(len(rows)), codes.weights
+
+        def work(start: int, stop: int) -> None:
+            # From the rows themselves: a small difference of large sums would be rounding.
+            left = rows[start:stop] - weights[start:stop] @ new
+            error[start:stop] = machine(left).squared_norms(left)
+
+        machine(rows).for_blocks(len(rows), 2 * rows.shape[1], rows.itemsize, work)
+        objective = float(error.sum()) + self.l1_weight * sums.l1_norm
+        return UpdateResult(new, replace(codes, error=error), objective, sums)
+
+    def from_sums(self, sums: Moments, codes: Codes, dictionary: Array) -> UpdateResult:
+        """Return the best rotation."""
+        new = rotate_to(sums.cross, dictionary)
+        objective = sums.objective(new) + self.l1_weight * sums.l1_norm
+        return UpdateResult(new, codes, objective, sums)
+
+    def new_atoms(self, rows: Array) -> Array | None:
+        """Return None: all atoms form one rotation, and none can be chosen by itself."""
+        return None
+
+
+def orthonormal_start(rows: Array, n_atoms: int, rng: np.random.RandomState) -> Array:
+    """Return the orthonormal atoms nearest to random rows (n, n_features), n_features at most n."""
+    chosen = rows[np.sort(rng.permutation(len(rows))[:n_atoms])].astype(np.float64)
+    return polar_factor(chosen).astype(rows.dtype)
+
+
+def rotate_to(cross: Array, atoms: Array) -> Array:
+    """Return the orthonormal atoms of largest inner product with the sums ``cross``.
+
+    Directions that no code uses are those of the old atoms. The sums are scaled to a size near 1.
+    """
+    cross = np.ldexp(cross, -np.frexp(np.abs(cross).max(initial=0))[1])
+    inertia = _INERTIA * (float(np.linalg.norm(cross)) or 1.0)
+    return polar_factor(cross + inertia * atoms.astype(np.float64)).astype(atoms.dtype)
+
+
+def polar_factor(matrix: Array) -> Array:
+    """Return the matrix of orthonormal rows that is nearest to a matrix (m, n) with m <= n."""
+    with machine(matrix).one_blas_thread():  # else its last digits depend on how many there are
+        U, _, Vt = scipy.linalg.svd(matrix, full_matrices=False, check_finite=False)
+        return U @ Vt

@@ -1,4 +1,4 @@
-"""The sums over rows that a quadratic dictionary update needs.
+"""The sums over rows that a quadratic dictionary update needs, and the base of such updates.
 
 With codes W (rows: signals) and signals X,
 
@@ -17,6 +17,11 @@ from numpy.typing import NDArray
 
 from kernelatoms.coding.codes import Codes
 from kernelatoms.engine import Array, machine
+from kernelatoms.learning.loop import UpdateResult
+from kernelatoms.learning.state import LearnerState, unit_rows
+
+# An atom that keeps no more than this share of its norm in other coordinates is only rounding.
+_LOST = 1e-6
 
 
 @dataclass(frozen=True)
@@ -33,12 +38,7 @@ class Moments:
         """Return the sums over these rows."""
         W = codes.to_csr()
         gram, cross = machine(X).sum_products(W.indptr, W.indices, W.data, X, codes.n_atoms)
-        return cls(
-            gram=gram,
-            cross=cross,
-            energy=float(machine(X).squared_norms(X).sum()),
-            l1_norm=codes.l1_norm(),
-        )
+        return cls(gram, cross, float(machine(X).squared_norms(X).sum()), codes.l1_norm())
 
     def __add__(self, other: "Moments") -> "Moments":
         return Moments(
@@ -54,10 +54,8 @@ class Moments:
 
     def with_atoms_scaled(self, factors: Array) -> "Moments":
         """Return the sums for atoms divided, and so coefficients multiplied, by ``factors``."""
-        return Moments(
-            factors[:, None] * self.gram * factors, factors[:, None] * self.cross, self.energy,
-            self.l1_norm,
-        )  # fmt: skip
+        own = factors[:, None]
+        return replace(self, gram=own * self.gram * factors, cross=own * self.cross)
 
     def in_coordinates(self, change: Array) -> "Moments":
         """Return the sums in other coordinates, with signals multiplied by ``change``.
@@ -71,16 +69,70 @@ class Moments:
         gram, cross = self.gram.copy(), self.cross.copy()
         gram[atoms], cross[atoms] = 0, 0
         gram[:, atoms] = 0
-        return Moments(gram, cross, self.energy, self.l1_norm)
+        return replace(self, gram=gram, cross=cross)
 
     def padded(self, n_new: int) -> "Moments":
         """Return the sums with ``n_new`` unused atoms more, at the end."""
-        return Moments(
-            np.pad(self.gram, (0, n_new)), np.pad(self.cross, ((0, n_new), (0, 0))), self.energy,
-            self.l1_norm,
-        )  # fmt: skip
+        gram, cross = np.pad(self.gram, (0, n_new)), np.pad(self.cross, ((0, n_new), (0, 0)))
+        return replace(self, gram=gram, cross=cross)
 
     def objective(self, dictionary: Array) -> float:
         """Return |X - W D|^2."""
         D = dictionary.astype(np.float64, copy=False)
         return float(self.energy - 2.0 * np.vdot(self.cross, D) + np.vdot(self.gram @ D, D))
+
+
+class AdditiveUpdate:
+    """The base of updates from moments: ``accumulate``, add, ``solve``."""
+
+    def accumulate(self, rows: Array, codes: Codes) -> Moments:
+        """Return the sums over these rows; those of several blocks add up."""
+        return Moments.of(rows, codes)
+
+    def take_batch(
+        self, rows: Array, codes: Codes, dictionary: Array, past: Moments | None, decay: float
+    ) -> UpdateResult:
+        """Improve a dictionary by a batch and the sums of earlier ones."""
+        sums = self.accumulate(rows, codes)
+        sums = sums if past is None else past.scaled(decay) + sums
+        return self.from_sums(sums, codes, dictionary)
+
+    def from_sums(self, sums: Moments, codes: Codes, dictionary: Array) -> UpdateResult:
+        """Improve a dictionary by sums over batches; ``codes`` are those of the last one."""
+        raise NotImplementedError
+
+    def clear_atoms(self, sums: Moments, atoms: NDArray[np.intp]) -> Moments:
+        """Return the sums without these atoms."""
+        return sums.without(atoms) if len(atoms) else sums
+
+    def padded(self, sums: Moments, n_new: int) -> Moments:
+        """Return the sums with ``n_new`` unused atoms more."""
+        return sums.padded(n_new)
+
+    def new_atoms(self, rows: Array) -> Array | None:
+        """Return rows at unit norm."""
+        return unit_rows(rows)
+
+    def change_coordinates(self, state: LearnerState, change: Array) -> None:
+        """Change the coordinates of atoms and sums: vectors are multiplied by ``change``.
+
+        Atoms that shrink are scaled back to unit norm, and coefficients accordingly; those that are
+        only rounding become 0, and count as unused.
+        """
+        change = change.astype(np.float64, copy=False)
+        D = state.best.astype(np.float64, copy=False)
+        moved = D @ change
+        before, after = (np.sqrt(np.vecdot(atoms, atoms)) for atoms in (D, moved))
+        lost = np.flatnonzero(after <= _LOST * before)
+        moved[lost] = 0
+        factors = self._lengths(after)
+        factors[lost] = 1
+        sums = state.sums
+        if sums is not None:
+            sums = sums.in_coordinates(change).without(lost).with_atoms_scaled(factors)
+        dictionary = (moved / factors[:, None]).astype(state.best.dtype)
+        state.change_coordinates(dictionary, sums, lost)
+
+    def _lengths(self, norms: Array) -> Array:
+        """Return the divisors of atoms with these norms: the norms."""
+        return norms.copy()

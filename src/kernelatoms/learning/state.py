@@ -86,13 +86,15 @@ class LearnerState:
         return np.flatnonzero(uses == 0)
 
     def record_batch(
-        self, dictionary: Array, sums: Any, uses: Array, n_signals: int, decay: float
-    ) -> NDArray[np.intp]:
+        self, dictionary: Array, objective: float, uses: Array, sums: Any, n_signals: int,
+        decay: float,
+    ) -> NDArray[np.intp]:  # fmt: skip
         """Record a batch; return the atoms that the batches so far did not use.
 
         One batch alone is not enough to decide: its signals may be of one kind.
         """
         self.dictionary, self.best, self.sums = dictionary, dictionary, sums
+        self.objective, self.best_pass = [objective], 0
         self.n_batches += 1
         self.use = decay * self.use + uses
         self.signals_seen = self.signals_seen + n_signals
@@ -128,6 +130,15 @@ class LearnerState:
             np.concatenate([counts, np.zeros(len(rows), like=counts)])
             for counts in (self.use, self.signals_seen, self.batches_seen)
         )
+
+
+@dataclass
+class CoupledState:
+    """Atoms, codes over them that depend on each other, and what every pass reached."""
+
+    dictionary: Array
+    codes: Any
+    objective: list[float] = field(default_factory=list)
 
 
 def unit_rows(rows: Array) -> Array:

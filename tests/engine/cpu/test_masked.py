@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 import oracles.pursuits
 from kernelatoms.coding import omp
-from kernelatoms.coding.omp import masked_omp
 from kernelatoms.coding.problem import KernelProblem, LinearProblem
 from kernelatoms.features.expansion import Expansion
 from kernelatoms.similarity import make_kernel
@@ -24,6 +23,13 @@ def random_problem(seed, n_signals, n_features, n_atoms, missing, dtype=np.float
     gone[np.arange(n_signals), rng.integers(0, n_features, n_signals)] = False
     X[gone] = np.nan
     return X.astype(dtype), D.astype(dtype)
+
+
+def masked_omp(X, D, n_nonzero, **options):
+    """Code by observed entries, whole signals too: of one more value, which all of them miss."""
+    X = np.column_stack([X, np.full(len(X), np.nan, X.dtype)])
+    D = np.column_stack([D, np.zeros(len(D), D.dtype)])
+    return omp(LinearProblem(X, D), n_nonzero, **options)
 
 
 def check(codes, s, x, D, support, w, exact=True):
@@ -59,7 +65,7 @@ def test_agrees_with_the_textbook(
     seed, n_signals, n_features, n_atoms, n_nonzero, missing, unit, selection
 ):
     X, D = random_problem(seed, n_signals, n_features, n_atoms, missing, unit=unit)
-    codes = masked_omp(LinearProblem(X, D), n_nonzero, selection=selection)
+    codes = masked_omp(X, D, n_nonzero, selection=selection)
     for s, x in enumerate(X):
         if (~np.isnan(x)).sum() == 1:
             # Every atom explains a single value wholly: all ties.
@@ -91,7 +97,7 @@ def test_atoms_that_are_rounding_on_the_observed_entries_are_never_picked(
     D[np.ix_(rounding, range(12))] *= eps * rng.uniform(0, 30, (rounding.sum(), 1))
     X[:, 12:] = np.nan
     X, D = X.astype(dtype), (size * D).astype(dtype)
-    codes = masked_omp(LinearProblem(X, D), n_nonzero, selection=selection)
+    codes = masked_omp(X, D, n_nonzero, selection=selection)
     assert not np.isin(codes.indices, np.flatnonzero(rounding)).any()
     for s, x in enumerate(X):
         support, _ = oracles.pursuits.omp_of_observed(
@@ -109,10 +115,10 @@ def test_one_observed_entry_has_no_enormous_coefficient(selection, dtype):
     D[[0, 1, 3, 4], 0] = np.finfo(dtype).eps * np.array([1, -0.5, 3, 0.25], dtype)
     X = np.full((2, 5), np.nan, dtype)
     X[:, 0] = 1, -2
-    codes = masked_omp(LinearProblem(X, D), 3, selection=selection)
+    codes = masked_omp(X, D, 3, selection=selection)
     np.testing.assert_array_equal(codes.to_dense(), [[0, 0, 1, 0, 0], [0, 0, -2, 0, 0]])
     others = np.delete(D, 2, axis=0)
-    codes = masked_omp(LinearProblem(X, others), 3, selection=selection)
+    codes = masked_omp(X, others, 3, selection=selection)
     assert (codes.indices == -1).all()
     np.testing.assert_array_equal(codes.error, [1, 4])
 
@@ -121,7 +127,7 @@ def test_one_observed_entry_has_no_enormous_coefficient(selection, dtype):
 def test_small_is_not_rounding(dtype):
     """A thousand epsilons of the whole norm are seen; the floor is no opinion about size."""
     D = np.array([[1e3 * np.finfo(dtype).eps, 1]], dtype)
-    codes = masked_omp(LinearProblem(np.array([[1, np.nan]], dtype), D), 1)
+    codes = masked_omp(np.array([[1, np.nan]], dtype), D, 1)
     np.testing.assert_allclose(codes.values, [[1 / D[0, 0]]], rtol=1e-5)
 
 
@@ -130,10 +136,8 @@ def test_float32_is_near_float64(
     seed, n_signals, n_features, n_atoms, n_nonzero, missing, unit, selection
 ):
     X, D = random_problem(seed, n_signals, n_features, n_atoms, missing, np.float32, unit)
-    single = masked_omp(LinearProblem(X, D), n_nonzero, selection=selection)
-    double = masked_omp(
-        LinearProblem(X.astype(np.float64), D.astype(np.float64)), n_nonzero, selection=selection
-    )
+    single = masked_omp(X, D, n_nonzero, selection=selection)
+    double = masked_omp(X.astype(np.float64), D.astype(np.float64), n_nonzero, selection=selection)
     assert (single.values.dtype, single.error.dtype) == (np.float32, np.float64)
     energy = np.nansum(X**2, axis=1)
     # A near tie may pick another atom of the same use, so the errors agree and not the supports.
@@ -148,7 +152,7 @@ def test_float32_is_near_float64(
 @pytest.mark.parametrize("selection", ["omp", "ols"])
 def test_nothing_missing_is_omp(selection, dtype, rng):
     X, D = random_problem(rng, 200, 30, 90, 0, dtype)
-    masked = masked_omp(LinearProblem(X, D), 6, selection=selection)
+    masked = masked_omp(X, D, 6, selection=selection)
     plain = omp(LinearProblem(X, D), 6, selection=selection)
     same = (masked.indices == plain.indices).all(axis=1)
     assert same.all() if dtype == np.float64 else same.mean() > 0.98
@@ -162,7 +166,7 @@ def test_masking_is_dropping_columns(selection, rng):
     X, D = random_problem(rng, 100, 30, 80, 0)
     gone = rng.permutation(30)[:12]
     X[:, gone] = np.nan
-    masked = masked_omp(LinearProblem(X, D), 5, selection=selection)
+    masked = masked_omp(X, D, 5, selection=selection)
     less, shorter = np.delete(X, gone, axis=1), np.delete(D, gone, axis=1)
     norms = np.linalg.norm(shorter, axis=1)
     dropped = omp(LinearProblem(less, shorter / norms[:, None]), 5, selection=selection)
@@ -178,15 +182,13 @@ def test_masking_is_dropping_columns(selection, rng):
 )
 def test_stops_at_the_residual_asked_for(seed, max_residual, selection):
     X, D = random_problem(seed, 12, 15, 40, 0.3)
-    codes = masked_omp(
-        LinearProblem(X, D), 15, stop_at=np.full(len(X), max_residual), selection=selection
-    )
+    codes = masked_omp(X, D, 15, max_residual=max_residual, selection=selection)
     norms = np.sqrt(np.nansum(X**2, axis=1))
     left = np.sqrt(np.nansum((X - codes.to_dense() @ D) ** 2, axis=1))
     assert (left <= max_residual * norms * (1 + 1e-9)).all()
     for s, n in enumerate(np.diff(codes.indptr)):
         if n > 1:  # one atom fewer would not have been enough
-            shorter = masked_omp(LinearProblem(X[s : s + 1], D), n - 1, selection=selection)
+            shorter = masked_omp(X[s : s + 1], D, n - 1, selection=selection)
             assert np.sqrt(shorter.error[0]) > max_residual * norms[s]
 
 
@@ -203,7 +205,7 @@ def test_candidate_lists_are_local_dictionaries(selection, rng):
         )
         check(codes, s, x, D, support, w)
     none = np.full((40, 2), -1, np.int32)
-    assert (masked_omp(LinearProblem(X, D), 4, candidates=none).indices == -1).all()
+    assert (masked_omp(X, D, 4, candidates=none).indices == -1).all()
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -216,12 +218,7 @@ def test_complete_signals_have_the_codes_they_had(dtype, selection, rng):
     problem = LinearProblem(X, D)
     ours = omp(problem, 5, max_residual=0.2, selection=selection)
     plain = omp(LinearProblem(X[complete], D), 5, max_residual=0.2, selection=selection)
-    masked = masked_omp(
-        LinearProblem(X[~complete], D),
-        5,
-        stop_at=np.full((~complete).sum(), 0.2),
-        selection=selection,
-    )
+    masked = omp(LinearProblem(X[~complete], D), 5, max_residual=0.2, selection=selection)
     for rows, theirs in ((complete, plain), (~complete, masked)):
         np.testing.assert_array_equal(ours.to_dense()[rows], theirs.to_dense())
         np.testing.assert_array_equal(ours.error[rows], theirs.error)
@@ -245,9 +242,9 @@ def test_a_linear_kernel_is_the_linear_method(selection, rng):
 @pytest.mark.parametrize("selection", ["omp", "ols"])
 def test_batch_is_one_by_one(selection, rng):
     X, D = random_problem(rng, 150, 20, 50, 0.5)
-    together = masked_omp(LinearProblem(X, D), 4, selection=selection)
+    together = masked_omp(X, D, 4, selection=selection)
     for s in range(0, 150, 11):
-        alone = masked_omp(LinearProblem(X[s : s + 1], D), 4, selection=selection)
+        alone = masked_omp(X[s : s + 1], D, 4, selection=selection)
         assert alone.indices[0].tolist() == together.indices[s].tolist()
         np.testing.assert_allclose(alone.values[0], together.values[s], atol=1e-10)
 
@@ -258,7 +255,7 @@ class TestDegenerateProblems:
     def test_zero_signals_use_no_atoms(self, dtype, selection, rng):
         _, D = random_problem(rng, 1, 5, 9, 0, dtype)
         X = np.where(np.eye(5) > 0, np.nan, 0).astype(dtype)
-        codes = masked_omp(LinearProblem(X, D), 4, selection=selection)
+        codes = masked_omp(X, D, 4, selection=selection)
         assert (codes.indices == -1).all()
         assert not codes.values.any()
         assert not codes.error.any()
@@ -266,14 +263,14 @@ class TestDegenerateProblems:
     def test_atoms_that_the_observed_entries_do_not_see_are_never_picked(self, dtype, selection):
         D = np.eye(6, dtype=dtype)
         X = np.array([[1, 2, 3, np.nan, np.nan, np.nan]], dtype)
-        codes = masked_omp(LinearProblem(X, D), 6, selection=selection)
+        codes = masked_omp(X, D, 6, selection=selection)
         np.testing.assert_array_equal(codes.to_dense(), [[1, 2, 3, 0, 0, 0]])
         assert codes.error[0] == 0
 
     def test_zero_and_duplicate_atoms_are_never_picked_twice(self, dtype, selection, rng):
         X, D = random_problem(rng, 40, 6, 8, 0.3, dtype)
         D = np.concatenate([np.zeros((2, 6), dtype), D, D, 2 * D[:3]])
-        codes = masked_omp(LinearProblem(X, D), 6, selection=selection)
+        codes = masked_omp(X, D, 6, selection=selection)
         used = [set(row[row >= 0].tolist()) for row in codes.indices]
         assert all(not {0, 1} & atoms for atoms in used)
         classes = [{(i - 2) % 8 for i in atoms} for atoms in used]
@@ -282,7 +279,7 @@ class TestDegenerateProblems:
 
     def test_no_more_atoms_than_values(self, dtype, selection, rng):
         X, D = random_problem(rng, 50, 12, 40, 0.6, dtype)
-        codes = masked_omp(LinearProblem(X, D), 12, selection=selection)
+        codes = masked_omp(X, D, 12, selection=selection)
         observed = (~np.isnan(X)).sum(axis=1)
         assert ((codes.indices >= 0).sum(axis=1) <= observed).all()
         left = np.nansum((X - codes.to_dense() @ D) ** 2, axis=1)
@@ -296,7 +293,7 @@ class TestDegenerateProblems:
         whole = W @ D
         X = whole.copy()
         X[0, ::2] = np.nan
-        codes = masked_omp(LinearProblem(X, D), 10, selection=selection)
+        codes = masked_omp(X, D, 10, selection=selection)
         assert codes.to_csr().indices.tolist() == [7, 50]
         np.testing.assert_allclose(codes.to_dense(), W, atol=1e-4)
         np.testing.assert_allclose(codes.to_dense() @ D, whole, atol=1e-4)
@@ -304,12 +301,12 @@ class TestDegenerateProblems:
     @pytest.mark.parametrize("factor", [1e-30, 1e-18, 1e17, 1e30])
     def test_scale_does_not_matter(self, dtype, selection, factor, rng):
         X, D = random_problem(rng, 20, 20, 50, 0.4, dtype)
-        plain = masked_omp(LinearProblem(X, D), 4, selection=selection)
+        plain = masked_omp(X, D, 4, selection=selection)
         scaled = [((X * factor).astype(dtype), D, 1 / factor)]
         if dtype == np.float64 or 1e-20 < factor < 1e20:  # else atoms are refused
             scaled.append((X, (D * factor).astype(dtype), factor))
         for signals, atoms, back in scaled:
-            scaled = masked_omp(LinearProblem(signals, atoms), 4, selection=selection)
+            scaled = masked_omp(signals, atoms, 4, selection=selection)
             assert (scaled.indices == plain.indices).all()
             np.testing.assert_allclose(scaled.values * back, plain.values, rtol=1e-2, atol=1e-5)
 
@@ -317,6 +314,6 @@ class TestDegenerateProblems:
 def test_overflow_is_refused(rng):
     X, D = random_problem(rng, 20, 20, 50, 0.3, np.float32)
     with pytest.raises(ValueError, match="squared norm overflows float64; scale X down"):
-        masked_omp(LinearProblem(X.astype(np.float64) * 1e160, D.astype(np.float64)), 4)
+        masked_omp(X.astype(np.float64) * 1e160, D.astype(np.float64), 4)
     with pytest.raises(ValueError, match="atoms whose squared norm overflows float32"):
-        masked_omp(LinearProblem(X, (D * 1e25).astype(np.float32)), 4)
+        masked_omp(X, (D * 1e25).astype(np.float32), 4)

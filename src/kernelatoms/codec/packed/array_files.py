@@ -20,7 +20,7 @@ from kernelatoms.codec.packed.sources import PartPlan, check_room
 from kernelatoms.codec.reader import Compressed
 from kernelatoms.features.memory import check_fits
 from kernelatoms.files.tables.arrays import UnreadableError, read_header
-from kernelatoms.limits import TooLargeError, check_size
+from kernelatoms.limits import Budget, TooLargeError
 
 Array = NDArray[Any]
 
@@ -175,7 +175,8 @@ def _npz_members(path: Path, max_size: int | None) -> list[_NpyFile]:
         with zipfile.ZipFile(path) as archive:
             members = archive.infolist()
             # A member never has more bytes than it declares.
-            check_size(sum(info.file_size for info in members), path.stat().st_size, max_size)
+            budget = Budget(path.stat().st_size, max_size)
+            budget.check(sum(info.file_size for info in members))
             return [_NpzMember(path, archive, info) for info in members]
     except (UnreadableError, TooLargeError, MemoryError):
         raise

@@ -32,7 +32,7 @@ from kernelatoms.codec.packed.sources import (
 )
 from kernelatoms.codec.reader import Compressed
 from kernelatoms.files.tables.table import TableError
-from kernelatoms.limits import check_size
+from kernelatoms.limits import Budget
 
 Array = NDArray[Any]
 
@@ -65,7 +65,7 @@ class ParquetSource:
             )
             # Repeated values take no bytes in the file.
             n_bytes = max(n_bytes, self._n_rows * sum(map(least_width, self._schema.types)))
-            check_size(n_bytes, self._file_size, max_size)
+            Budget(self._file_size, max_size).check(n_bytes)
             n_bytes = max(n_bytes, self._n_rows * _row_bytes(file))
             self._details = _details(file.metadata)
         names, types = list(self._schema.names), list(self._schema.types)
@@ -134,7 +134,7 @@ class ParquetSource:
             n_bytes = 0
             for batch in file.iter_batches(batch_size=n_rows, use_threads=False):
                 n_bytes += batch.nbytes
-                check_size(n_bytes, self._file_size, self._max_size)
+                Budget(self._file_size, self._max_size).check(n_bytes)
                 if columns is not None:
                     batch = batch.select(list(columns))
                 while batch.num_rows:

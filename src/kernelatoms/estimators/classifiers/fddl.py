@@ -31,14 +31,13 @@ from kernelatoms.estimators.validation import (
 from kernelatoms.features.memory import check_fits
 from kernelatoms.learning.fddl import (
     DrawnProblem,
-    FisherState,
     Labelled,
     Weights,
     class_atoms,
     code_means,
     learn_fisher,
 )
-from kernelatoms.learning.state import unit_rows
+from kernelatoms.learning.state import CoupledState, unit_rows
 
 Array = NDArray[Any]
 
@@ -192,7 +191,7 @@ class FDDLClassifier(SupervisedDictionary):
         order = np.argsort(labels, kind="stable")
         data = Labelled(X[order].astype(np.float64, copy=False), labels[order], owners)
 
-        def attributes(state: FisherState) -> dict[str, Any]:
+        def attributes(state: CoupledState) -> dict[str, Any]:
             return {
                 "components_": state.dictionary.astype(X.dtype),
                 "atom_classes_": owners,

@@ -10,10 +10,10 @@ from sklearn.callback import with_callbacks
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from kernelatoms.coding.closed_form import soft_threshold
 from kernelatoms.coding.codes import Codes
 from kernelatoms.coding.problem import CodingProblem
 from kernelatoms.coding.pursuits import Pursuit, Threshold
-from kernelatoms.coding.threshold import soft_threshold
 from kernelatoms.engine import machine
 from kernelatoms.estimators.base import Bring
 from kernelatoms.estimators.classifiers.ksad_state import KSADFitted, KSADMap
@@ -42,9 +42,14 @@ from kernelatoms.estimators.validation import (
     validate_new,
 )
 from kernelatoms.features.memory import check_fits
-from kernelatoms.learning.ksad import Weights, learn_ksad
-from kernelatoms.learning.ksad_scatter import SCATTERS, ridge_of, within_class_metric
-from kernelatoms.learning.procrustes import orthonormal_start
+from kernelatoms.learning.ksad import (
+    SCATTERS,
+    Weights,
+    learn_ksad,
+    ridge_of,
+    within_class_metric,
+)
+from kernelatoms.learning.mod import orthonormal_start
 from kernelatoms.similarity.base import check_flag
 
 Array = NDArray[Any]

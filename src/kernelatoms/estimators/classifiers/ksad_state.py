@@ -12,7 +12,8 @@ from kernelatoms.engine import machine
 from kernelatoms.estimators.maps.linearizer import KernelLinearizer
 from kernelatoms.features.expansion import Expansion
 from kernelatoms.features.linear_algebra import OVERFLOW
-from kernelatoms.learning.ksad import KSADState, Weights, atom_owners
+from kernelatoms.learning.ksad import Weights, atom_owners
+from kernelatoms.learning.state import CoupledState
 
 Array = NDArray[Any]
 
@@ -88,7 +89,7 @@ class KSADMap(NamedTuple):
     labels: NDArray[np.intp]
     weights: Weights
 
-    def attributes(self, state: KSADState) -> dict[str, Any]:
+    def attributes(self, state: CoupledState) -> dict[str, Any]:
         """Return the fitted attributes of a classifier that would stop there."""
         owners = atom_owners(state.codes, self.labels)
         by_class = np.argsort(owners, kind="stable")

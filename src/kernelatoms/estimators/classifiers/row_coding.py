@@ -21,10 +21,10 @@ from kernelatoms.coding.class_residuals import (
     parts_of_sparse_codes,
     parts_of_vectors,
 )
+from kernelatoms.coding.closed_form import inverse_gram
 from kernelatoms.coding.codes import Codes, as_csr, dense_as_csr, ragged, row_starts
 from kernelatoms.coding.lasso import lasso
 from kernelatoms.coding.omp import omp
-from kernelatoms.coding.ridge import inverse_gram
 from kernelatoms.coding.robust import RobustDictionary
 from kernelatoms.engine import machine
 from kernelatoms.estimators.classifiers.training_dictionary import (
@@ -239,7 +239,7 @@ class RobustCoder(RowCoder):
     def _over_all(self, rows: Array) -> Represented:
         dictionary = self.dictionary
         signals, atoms = dictionary.vectors(rows)
-        found = self._all_rows.code_quietly(signals, self.tol)
+        found = self._all_rows.code(signals, self.tol)
         # r_i = |y - D_i x_i - e| / |x_i| (Algorithm 2, step 6)
         parts = parts_of_vectors(
             signals - found.errors, atoms, found.weights, dictionary.labels, dictionary.n_classes
@@ -253,7 +253,7 @@ class RobustCoder(RowCoder):
         weights, gaps, each, errors = np.zeros(near.shape), np.zeros(len(near)), [], []
         for i, (signal, atoms, places) in enumerate(self.dictionary.local_vectors(rows, near)):
             robust = RobustDictionary(atoms, self.weight, self.penalty)
-            found = robust.code_quietly(signal[None], self.tol)
+            found = robust.code(signal[None], self.tol)
             gaps[i] = found.gap[0]
             weights[i, places] = found.weights[0]
             trusted = signal[None] - found.errors

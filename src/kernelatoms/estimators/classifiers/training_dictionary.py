@@ -14,9 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.coding.atom_products import KernelAtoms, LinearAtoms
+from kernelatoms.coding.atom_products import KernelAtoms, LinearAtoms, falls_with_l2, stack_values
 from kernelatoms.coding.class_residuals import Members, members_of
-from kernelatoms.coding.local_values import falls_with_l2, stack_values
 from kernelatoms.coding.neighbors import (
     ApproximateNeighbors,
     ascending,

@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from kernelatoms.coding import fksc, ksc, lasso, omp
+from kernelatoms.coding import ksc, lasso, omp
+from kernelatoms.coding.closed_form import ridge, threshold
 from kernelatoms.coding.codes import Codes
+from kernelatoms.coding.lasso import fksc
 from kernelatoms.coding.lasso import lasso_path as path_of
 from kernelatoms.coding.problem import CodingProblem
-from kernelatoms.coding.ridge import ridge
-from kernelatoms.coding.threshold import threshold
 from kernelatoms.engine import Array, is_device_array
 from kernelatoms.estimators.coding.arguments import (
     METHODS,

@@ -40,7 +40,7 @@ from kernelatoms.estimators.validation import (
 )
 from kernelatoms.features.expansion import Expansion
 from kernelatoms.learning.loop import Run, learn_batch
-from kernelatoms.learning.procrustes import Procrustes, orthonormal_start, polar_factor
+from kernelatoms.learning.mod import Procrustes, orthonormal_start, polar_factor
 from kernelatoms.learning.state import LearnerState
 from kernelatoms.similarity.inner import LinearKernel
 

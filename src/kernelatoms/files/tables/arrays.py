@@ -25,7 +25,7 @@ from kernelatoms.files.tables.table import (
     first_sentence,
     shortened,
 )
-from kernelatoms.limits import Budget, TooLargeError, check_size
+from kernelatoms.limits import Budget, TooLargeError
 
 _MOST_EMPTY = 1 << 20
 
@@ -57,7 +57,7 @@ def read_npz(source: Path | bytes, max_size: int | None = None) -> dict[str, Arr
     try:
         with zipfile.ZipFile(file) as archive:
             members = archive.infolist()
-            check_size(sum(member.file_size for member in members), size, max_size)
+            Budget(size, max_size).check(sum(member.file_size for member in members))
             return {member.filename.removesuffix(".npy"): _member(archive, member)
                     for member in members}  # fmt: skip
     except (UnreadableError, TooLargeError, MemoryError):

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelatoms.coding import local_values as module
-from kernelatoms.coding.local_values import falls_with_l2, gaussian_gamma, local_values
+from kernelatoms.coding import atom_products as module
+from kernelatoms.coding.atom_products import falls_with_l2, gaussian_gamma, local_values
 from kernelatoms.similarity import DistanceKernel, make_kernel
 from kernelatoms.similarity.user_kernels import UserKernel
 from oracles import local as book

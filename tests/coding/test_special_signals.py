@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelatoms import KSVD, MOD, lasso_path, residual_norms, sparse_encode
-from kernelatoms.coding import LinearProblem, fksc, ksc, lasso, omp
+from kernelatoms.coding import LinearProblem, lasso, omp
+from kernelatoms.coding.lasso import fksc, ksc
 
 LISTS = np.tile(np.arange(15, dtype=np.int32), (6, 1))
 

@@ -1,24 +1,64 @@
-"""Signals so short that their squares underflow float64: norms below about 1e-154.
+"""Signals that pursuits code apart from others: those that miss values, and tiny ones.
 
-Pursuits compare with squared norms: how much of a signal is explained, or its duality gap. Such
-signals are multiplied by 2^600, which changes no digit of their codes.
+Of signals of a linear problem that miss values, each has a Gram matrix of its own: they are coded
+from rows over rows.
 
-See docs/decisions/023-numbers-far-from-one.md.
+Tiny signals have squares that underflow float64: norms below about 1e-154. Pursuits compare with
+squared norms: how much of a signal is explained, or its duality gap. Such signals are multiplied by
+2^600, which changes no digit of their codes.
+
+See docs/decisions/031-missing-values-in-signals.md and docs/decisions/023-numbers-far-from-one.md.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelatoms.coding.atom_products import LinearAtoms
 from kernelatoms.coding.codes import Codes, replace_rows, scaled
-from kernelatoms.coding.problem import CodingProblem, LinearProblem
+from kernelatoms.coding.problem import CodingProblem, KernelProblem, LinearProblem
 from kernelatoms.engine import Array
+from kernelatoms.similarity.inner import LinearKernel
+from kernelatoms.similarity.missing import rows_with_missing
 
 #: Tiny signals are multiplied by two to this power, and so are penalties and goals.
 EXPONENT = 600
 # The smallest squared norm of a signal that is not tiny.
 _LEAST = 2.0**-800
+
+
+class Split(NamedTuple):
+    """A problem in two: its complete signals, and rows over rows for those that miss values."""
+
+    complete_rows: NDArray[np.intp]
+    complete: CodingProblem
+    partial_rows: NDArray[np.intp]
+    partial: LinearProblem
+
+
+def split_missing(problem: CodingProblem) -> Split | None:
+    """Return a linear problem whose signals miss values in two parts; None for all others."""
+    if not isinstance(problem, LinearProblem | KernelProblem):
+        return None
+    if isinstance(problem, LinearProblem) and problem.complete:
+        return None
+    if isinstance(problem, KernelProblem) and not isinstance(problem.atoms.kernel, LinearKernel):
+        return None
+    partial = rows_with_missing(problem.signals)
+    if not len(partial):
+        return None
+    complete = np.delete(np.arange(problem.n_signals), partial)
+    if isinstance(problem, LinearProblem):
+        rows = problem.atoms
+    else:
+        anchors, coef = problem.atoms.expansion.anchors, problem.atoms.expansion.coef
+        combined = anchors if coef is None else coef.T @ anchors
+        rows = LinearAtoms(np.ascontiguousarray(combined, dtype=problem.dtype))
+    return Split(
+        complete, type(problem)(problem.signals[complete], problem.atoms),  # type: ignore[arg-type]
+        partial, LinearProblem(problem.signals[partial], rows),
+    )  # fmt: skip
 
 
 def tiny_signals(problem: CodingProblem, energies: Array | None = None) -> NDArray[np.intp]:
