@@ -6,11 +6,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from kernelatoms.codec.blocks import Compressed
 from kernelatoms.codec.bounds import Bound
 from kernelatoms.codec.limits import CodecError
 from kernelatoms.codec.models.codec_model import CodecModel
 from kernelatoms.codec.models.model_selection import NAMES
-from kernelatoms.codec.reader import Compressed
 from kernelatoms.estimators.validation import check_count, check_real
 from kernelatoms.files.tables.arrays import UnreadableError
 from kernelatoms.files.tables.table import TableError

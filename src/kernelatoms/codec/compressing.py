@@ -1,15 +1,20 @@
-"""``compress``: a file of numbers to a small file, within an error bound.
+"""``compress``: a file of numbers to a small file; ``fit_codec``: a model to a file of its own.
 
-``.csv``, ``.parquet``, ``.npy`` and ``.npz`` files become ``.kac`` files. ``decompress`` restores
-them: approximate numbers come back within the bound, everything else as it was.
+``.csv``, ``.parquet``, ``.npy`` and ``.npz`` files become ``.kac`` files, within an error bound.
+``decompress`` restores them: approximate numbers come back within the bound, everything else as it
+was.
 """
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelatoms import __version__
 from kernelatoms.codec.arguments import (
     COMPRESSED,
     check_max_size,
@@ -20,104 +25,36 @@ from kernelatoms.codec.arguments import (
     naming,
     open_compressed,
 )
-from kernelatoms.codec.bounds import SHARES, Bound, ErrorStats
+from kernelatoms.codec.blocks import Compressed, rows_per_block
+from kernelatoms.codec.bounds import ErrorStats
+from kernelatoms.codec.container import Header, Tail, Writer
 from kernelatoms.codec.file_writer import (
+    CompressionSummary,
     Models,
+    best_trials,
     bound_for_ratio,
     check_model_fits,
     find_models,
-    lost_columns,
-    original_size,
+    summary_of,
     write_compressed,
 )
-from kernelatoms.codec.models.codec_model import CodecModel
+from kernelatoms.codec.models.codec_model import CodecModel, model_bytes
+from kernelatoms.codec.models.model_selection import with_history
 from kernelatoms.codec.packed.kinds import open_source
 from kernelatoms.codec.packed.sources import OnStep, Source, quiet
-from kernelatoms.codec.reader import Compressed
 from kernelatoms.estimators.validation import check_count, check_real
 from kernelatoms.files.locking import one_writer
 from kernelatoms.files.writing import check_target, refuse_to_overwrite, replacing
 from kernelatoms.similarity.base import check_flag
 
 
-@dataclass(frozen=True)
-class CompressionSummary:
-    """The result of ``compress``.
-
-    Parameters
-    ----------
-    path : Path
-        The compressed file.
-    n_bytes : int
-        Its size in bytes.
-    original_bytes : int
-        The size of the source.
-    ratio : float
-        How many times smaller the compressed file is.
-    n_rows : int
-        Rows in the file (slices of a 3-d array), over all arrays.
-    max_error, max_absolute : float or None
-        The relative and the absolute bound; without both, numbers are exact.
-    model : str
-        The name of the model, or names separated by commas.
-    trials : tuple of (str, int, str)
-        The models that were compared: name, bytes, settings.
-    largest_row_error : float
-        The largest error of a row, relative to its norm.
-    largest_error : float
-        The largest error of a value.
-    row_errors : dict of float to float
-        Quantiles of the rows' relative errors: 0.5, 0.9, 0.99 and 1.
-    approximate, exact : tuple of str
-        The approximate and the exact columns of a table.
-    notes : tuple of str
-        Further remarks for the user.
-
-    Examples
-    --------
-    >>> import numpy as np, tempfile, os, kernelatoms
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = os.path.join(folder, "rows.npy")
-    ...     np.save(path, np.random.default_rng(0).normal(size=(50, 4)))
-    ...     summary = kernelatoms.compress(path, max_error=0.05)
-    >>> summary.largest_row_error <= 0.05
-    True
-    """
-
-    path: Path
-    n_bytes: int
-    original_bytes: int
-    ratio: float
-    n_rows: int
-    max_error: float | None
-    max_absolute: float | None
-    model: str
-    trials: tuple[tuple[str, int, str], ...] = ()
-    largest_row_error: float = 0.0
-    largest_error: float = 0.0
-    row_errors: dict[float, float] = field(default_factory=dict)
-    approximate: tuple[str, ...] = ()
-    exact: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-
-
 def compress(
-    source: Any,
-    destination: Any = None,
-    *,
-    max_error: float | None = 0.01,
-    max_absolute: float | None = None,
-    ratio: float | None = None,
-    model: Any = "auto",
-    approximate: Sequence[str] = (),
-    exact: Sequence[str] = (),
-    symmetric: bool | None = None,
-    block_rows: int | None = None,
-    store_model: bool = True,
-    append: bool = False,
-    max_size: int | None = None,
-    on_step: OnStep | None = None,
-) -> CompressionSummary:
+    source: Any, destination: Any = None, *, max_error: float | None = 0.01,
+    max_absolute: float | None = None, ratio: float | None = None, model: Any = "auto",
+    approximate: Sequence[str] = (), exact: Sequence[str] = (), symmetric: bool | None = None,
+    block_rows: int | None = None, store_model: bool = True, append: bool = False,
+    max_size: int | None = None, on_step: OnStep | None = None,
+) -> CompressionSummary:  # fmt: skip
     """Compress a file; numbers come back within a bound, everything else as it was.
 
     Parameters
@@ -179,8 +116,7 @@ def compress(
     ...     path = os.path.join(folder, "rows.npy")
     ...     np.save(path, X)
     ...     summary = compress(path, max_error=0.01)
-    ...     back = decompress(summary.path, os.path.join(folder, "back.npy"))
-    ...     decoded = np.load(back)
+    ...     decoded = np.load(decompress(summary.path, os.path.join(folder, "back.npy")))
     >>> errors = np.linalg.norm(X - decoded, axis=1) / np.linalg.norm(X, axis=1)
     >>> bool(errors.max() <= 0.01)
     True
@@ -238,12 +174,9 @@ def compressed_name(path: Path) -> Path:
 
 
 def _target(path: Path, destination: Any, append: bool) -> Path:
-    if destination is None:
-        target = compressed_name(path)
-        if not append:
-            _refuse_to_replace(target)
-    else:
-        target = Path(destination)
+    target = compressed_name(path) if destination is None else Path(destination)
+    if destination is None and not append:
+        _refuse_to_replace(target)
     refuse_to_overwrite(target, path)
     return check_target(target)
 
@@ -293,23 +226,73 @@ def _models_of(old: Compressed, source: Source) -> Models:
     return Models([model], [0], [], bool(old.stored))
 
 
-def summary_of(
-    source: Source, target: Path, n_bytes: int, bound: Bound, models: Models,
-    stats: ErrorStats, old: Compressed | None,
+def fit_codec(
+    source: Any, destination: Any, *, max_error: float | None = 0.01,
+    max_absolute: float | None = None, model: str = "auto", approximate: Sequence[str] = (),
+    exact: Sequence[str] = (), symmetric: bool | None = None, max_size: int | None = None,
+    on_step: OnStep | None = None,
 ) -> CompressionSummary:  # fmt: skip
-    """Return the summary of a written file."""
-    errors, original = stats.numbers(), original_size(source, old)
-    n_rows = sum(plan.n_rows for plan in source.parts)
-    return CompressionSummary(
-        path=target, n_bytes=n_bytes, original_bytes=original, ratio=original / n_bytes,
-        n_rows=n_rows + (0 if old is None else old.n_rows()),
-        max_error=bound.relative, max_absolute=bound.absolute,
-        model=", ".join(dict.fromkeys(model.predictor for model in models.models)) or "none",
-        trials=tuple(models.trials),
-        largest_row_error=errors[3] if errors else 0.0,
-        largest_error=errors[4] if errors else 0.0,
-        row_errors=dict(zip(SHARES, errors, strict=False)),
-        approximate=tuple(source.columns.get("approximate", ())),
-        exact=tuple(source.columns.get("exact", ())),
-        notes=(*source.notes, *lost_columns(source, stats)),
-    )  # fmt: skip
+    """Choose and learn a model on a file, and write it as a ``.kam`` file.
+
+    The model keeps the last rows of the file: files that refer to it (``store_model=False``)
+    continue from them; files that store the model leave them out.
+
+    Parameters
+    ----------
+    source : str or path
+        A file as for ``compress``, with one table or one array of approximate numbers.
+    destination : str or path
+        The ``.kam`` file to write.
+    max_error, max_absolute, model, approximate, exact, symmetric, max_size
+        As for ``compress``.
+    on_step : callable or None, default=None
+        As for ``compress``.
+
+    Returns
+    -------
+    CompressionSummary
+        The model, the models compared, and the size of the file.
+
+    Examples
+    --------
+    >>> import numpy as np, tempfile, os
+    >>> from kernelatoms.codec import fit_codec
+    >>> X = np.cumsum(np.random.default_rng(0).normal(size=(200, 5)), axis=0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "rows.npy")
+    ...     np.save(path, X)
+    ...     summary = fit_codec(path, os.path.join(folder, "rows.kam"), model="lags")
+    >>> summary.model
+    'lags'
+    """
+    on_step = on_step or quiet
+    bound = checked_bound(max_error, max_absolute)
+    check_max_size(max_size)
+    if not isinstance(checked_model(model), str):
+        raise ValueError("model: name a model, or leave it to be chosen; a file is fitted already.")
+    path, target = checked_source(source), check_target(destination)
+    refuse_to_overwrite(target, path)
+    with naming(path):
+        names = [checked_names("approximate", approximate), checked_names("exact", exact)]
+        opened = open_source(path, *names, max_size=max_size, on_step=on_step)
+        numbers = [i for i, plan in enumerate(opened.parts) if plan.n_columns]
+        if len(numbers) != 1:
+            raise ValueError(
+                f"{path} has {len(numbers)} tables or arrays of approximate numbers, and a model "
+                "is of one."
+            )
+        models = find_models(opened, bound, model, symmetric, True, on_step)
+        learned = with_history(models.models[0], _last_rows(opened, numbers[0]))
+    header = Header("model", __version__, bound, trials=best_trials(models.trials))
+    with replacing(target) as file:
+        n_bytes = Writer(file).finish(Tail(header.to_bytes(), (model_bytes(learned),)))
+    return summary_of(opened, target, n_bytes, bound, models, ErrorStats(), None)
+
+
+def _last_rows(source: Source, part: int) -> NDArray[Any]:
+    """Return the rows of the last blocks of a part, which a model continues from."""
+    plan = source.parts[part]
+    n_rows = rows_per_block(plan.n_rows, plan.row_values)
+    matrices = (block.matrix for block in source.blocks(part, n_rows))
+    last = deque((matrix for matrix in matrices if matrix is not None), maxlen=2)
+    return np.concatenate(last) if last else np.empty((0, plan.n_columns))

@@ -10,9 +10,9 @@ from kernelatoms.codec.arguments import (
     checked_source,
     open_compressed,
 )
+from kernelatoms.codec.blocks import Compressed
 from kernelatoms.codec.packed.kinds import restore
 from kernelatoms.codec.packed.sources import OnStep, quiet
-from kernelatoms.codec.reader import Compressed
 from kernelatoms.estimators.validation import check_count
 from kernelatoms.files.writing import check_target, refuse_to_overwrite, replacing
 

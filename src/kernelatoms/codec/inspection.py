@@ -15,13 +15,12 @@ from kernelatoms.codec.arguments import (
     naming,
     open_compressed,
 )
-from kernelatoms.codec.blocks import rows_per_block
+from kernelatoms.codec.blocks import Compressed, rows_per_block
 from kernelatoms.codec.bounds import SHARES, ErrorStats, row_errors
-from kernelatoms.codec.container.format import section_sizes
+from kernelatoms.codec.container import section_sizes
 from kernelatoms.codec.models.codec_model import CodecModel
 from kernelatoms.codec.packed.kinds import column_names, decoded_matrices, open_source, shapes_of
 from kernelatoms.codec.packed.sources import OnStep, Source, quiet
-from kernelatoms.codec.reader import Compressed
 
 Array = NDArray[Any]
 

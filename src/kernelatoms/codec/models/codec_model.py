@@ -16,7 +16,8 @@ import numpy as np
 import zstandard
 from numpy.typing import NDArray
 
-from kernelatoms.codec.container.packing import (
+from kernelatoms.codec.limits import JSON_COST, MODEL_WORDS, CodecError, DecodingBudget
+from kernelatoms.codec.packing import (
     Cursor,
     believable,
     number,
@@ -26,7 +27,6 @@ from kernelatoms.codec.container.packing import (
     unpacked_size,
     unsqueeze,
 )
-from kernelatoms.codec.limits import JSON_COST, MODEL_WORDS, CodecError, DecodingBudget
 
 # Larger models are refused.
 _MOST_BYTES, _MOST_AXES, _MOST_COLUMNS = 1 << 30, 8, 1 << 31

@@ -13,7 +13,6 @@ import zstandard
 from numpy.typing import NDArray
 
 from kernelatoms.codec.bounds import Bound
-from kernelatoms.codec.container.packing import Cursor, number
 from kernelatoms.codec.limits import CodecError
 from kernelatoms.codec.loops import entropy
 from kernelatoms.codec.loops.cells import EXACT_ROW
@@ -30,6 +29,7 @@ from kernelatoms.codec.models.quantised import (
     block_to_encode,
     set_rows,
 )
+from kernelatoms.codec.packing import Cursor, number
 from kernelatoms.engine.cpu.threads import each
 
 Array = NDArray[Any]
@@ -86,7 +86,7 @@ def decode_matrix(data: bytes, model: CodecModel, n_rows: int, dtype: Any) -> Ar
         return _decode(data, model, n_rows, dtype)
     except CodecError:
         raise
-    except (ValueError, IndexError, OverflowError, zstandard.ZstdError) as error:
+    except (ValueError, TypeError, LookupError, ArithmeticError, zstandard.ZstdError) as error:
         raise CodecError(f"a block cannot be read: {error}") from error
 
 

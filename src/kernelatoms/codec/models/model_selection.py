@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from kernelatoms.codec.bounds import Bound
 from kernelatoms.codec.models.codec_model import CodecModel
-from kernelatoms.codec.models.learning import LEARNED, learned_models
+from kernelatoms.codec.models.dictionaries import LEARNED, learned_models
 from kernelatoms.codec.models.matrix import encode_matrix
 from kernelatoms.codec.models.predictors import PREDICTORS, fits_columns
 

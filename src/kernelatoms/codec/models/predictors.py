@@ -18,6 +18,7 @@ from kernelatoms.codec.loops.rows import code_rows
 from kernelatoms.codec.loops.slices import code_slices
 from kernelatoms.codec.models.codec_model import CodecModel, ReadyModel
 from kernelatoms.codec.models.dictionaries import (
+    LEARNED,
     atoms_of,
     check_dictionary,
     code_dictionary,
@@ -118,7 +119,7 @@ def ready(model: CodecModel) -> ReadyModel:
         return model
     check_model(model)
     try:
-        atoms = atoms_of(model) if model.predictor in ("pca", "ksvd", "kscdl") else None
+        atoms = atoms_of(model) if model.predictor in LEARNED else None
     except ValueError as error:
         raise CodecError(f"the model's atoms cannot be read: {error}") from error
     return ReadyModel(**vars(model), mean_and_atoms=atoms)

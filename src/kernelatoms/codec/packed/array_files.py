@@ -13,11 +13,10 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.codec.blocks import Block
+from kernelatoms.codec.blocks import Block, Compressed
 from kernelatoms.codec.limits import CodecError
 from kernelatoms.codec.packed.arrays import Layout, array_blocks, check_layout
 from kernelatoms.codec.packed.sources import PartPlan, check_room
-from kernelatoms.codec.reader import Compressed
 from kernelatoms.features.memory import check_fits
 from kernelatoms.files.tables.arrays import UnreadableError, read_header
 from kernelatoms.limits import TooLargeError, check_size

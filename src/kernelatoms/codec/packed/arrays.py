@@ -14,14 +14,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.codec.blocks import Block, Finish, encode_block, map_in_order, rows_per_block
+from kernelatoms.codec.blocks import (
+    Block,
+    Compressed,
+    DecodedBlock,
+    Finish,
+    encode_block,
+    map_in_order,
+    rows_per_block,
+)
 from kernelatoms.codec.bounds import Bound
-from kernelatoms.codec.container.format import Tail, Writer
-from kernelatoms.codec.container.header import Header, Part
-from kernelatoms.codec.container.packing import arrange, believable, rearrange
+from kernelatoms.codec.container import Header, Part, Tail, Writer
 from kernelatoms.codec.limits import CodecError
 from kernelatoms.codec.models.codec_model import CodecModel, model_bytes
-from kernelatoms.codec.reader import Compressed, DecodedBlock
+from kernelatoms.codec.packing import arrange, believable, rearrange
 from kernelatoms.features.memory import check_fits
 
 Array = NDArray[Any]

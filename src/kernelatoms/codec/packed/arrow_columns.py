@@ -7,9 +7,9 @@ import numpy as np
 import pyarrow
 from numpy.typing import NDArray
 
-from kernelatoms.codec.container.packing import Cursor, arrange, rearrange
 from kernelatoms.codec.limits import CodecError
 from kernelatoms.codec.packed.arrow_messages import read_batch
+from kernelatoms.codec.packing import Cursor, arrange, rearrange
 
 Array = NDArray[Any]
 

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.codec.blocks import Finish
-from kernelatoms.codec.container.packing import Cursor, arrange, number, rearrange
 from kernelatoms.codec.limits import CodecError
 from kernelatoms.codec.loops.text_fields import (
     BARE,
@@ -23,6 +22,7 @@ from kernelatoms.codec.loops.text_fields import (
     rounded,
     take_texts,
 )
+from kernelatoms.codec.packing import Cursor, arrange, number, rearrange
 
 Array = NDArray[Any]
 

@@ -7,7 +7,7 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.codec.container.packing import Cursor
+from kernelatoms.codec.blocks import Compressed, DecodedBlock
 from kernelatoms.codec.limits import MOST_COLUMNS, CodecError, DecodingBudget
 from kernelatoms.codec.loops.text_fields import (
     BARE,
@@ -31,7 +31,7 @@ from kernelatoms.codec.packed.csv_columns import (
 )
 from kernelatoms.codec.packed.csv_survey import Dialect, names_of, numbered
 from kernelatoms.codec.packed.sources import check_columns, from_ranges, other_columns
-from kernelatoms.codec.reader import Compressed, DecodedBlock
+from kernelatoms.codec.packing import Cursor
 
 Array = NDArray[Any]
 

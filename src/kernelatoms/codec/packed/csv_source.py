@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.codec.blocks import Block
-from kernelatoms.codec.container.packing import number
+from kernelatoms.codec.blocks import Block, Compressed
 from kernelatoms.codec.loops.text_fields import LONG, Numbers, read_numbers
 from kernelatoms.codec.packed.csv_columns import (
     MOST_DECIMALS,
@@ -42,7 +41,7 @@ from kernelatoms.codec.packed.sources import (
     other_columns,
     quiet,
 )
-from kernelatoms.codec.reader import Compressed
+from kernelatoms.codec.packing import number
 
 Array = NDArray[Any]
 

@@ -6,6 +6,7 @@ from typing import IO, Any
 
 from numpy.typing import NDArray
 
+from kernelatoms.codec.blocks import Compressed
 from kernelatoms.codec.limits import CodecError
 from kernelatoms.codec.packed.array_files import ArraySource, part_layout, restore_arrays
 from kernelatoms.codec.packed.arrays import Layout
@@ -14,7 +15,6 @@ from kernelatoms.codec.packed.csv_source import CsvSource
 from kernelatoms.codec.packed.parquet_rows import chosen_columns, decoded_numbers, restore_parquet
 from kernelatoms.codec.packed.parquet_source import ParquetSource
 from kernelatoms.codec.packed.sources import OnStep, Source, quiet
-from kernelatoms.codec.reader import Compressed
 from kernelatoms.files.tables.table import TableError
 
 Array = NDArray[Any]

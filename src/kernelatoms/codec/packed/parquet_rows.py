@@ -8,7 +8,7 @@ import pyarrow
 from numpy.typing import NDArray
 from pyarrow import parquet
 
-from kernelatoms.codec.container.packing import Cursor, unpack, unpacked_size
+from kernelatoms.codec.blocks import Compressed, DecodedBlock
 from kernelatoms.codec.limits import HEADER_SIZE, TEXT_EXPANSION, TEXT_SIZE, CodecError
 from kernelatoms.codec.packed.arrow_columns import (
     column_size,
@@ -17,7 +17,7 @@ from kernelatoms.codec.packed.arrow_columns import (
 )
 from kernelatoms.codec.packed.arrow_messages import read_schema
 from kernelatoms.codec.packed.sources import check_columns, from_ranges, other_columns
-from kernelatoms.codec.reader import Compressed, DecodedBlock
+from kernelatoms.codec.packing import Cursor, unpack, unpacked_size
 
 Array = NDArray[Any]
 

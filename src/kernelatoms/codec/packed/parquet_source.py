@@ -10,8 +10,7 @@ import pyarrow
 from numpy.typing import NDArray
 from pyarrow import parquet
 
-from kernelatoms.codec.blocks import Block
-from kernelatoms.codec.container.packing import pack, stored
+from kernelatoms.codec.blocks import Block, Compressed
 from kernelatoms.codec.limits import HEADER_SIZE, TEXT_EXPANSION, TEXT_SIZE
 from kernelatoms.codec.packed.arrow_columns import exact_columns, missing_marks
 from kernelatoms.codec.packed.parquet_rows import (
@@ -30,7 +29,7 @@ from kernelatoms.codec.packed.sources import (
     from_ranges,
     other_columns,
 )
-from kernelatoms.codec.reader import Compressed
+from kernelatoms.codec.packing import pack, stored
 from kernelatoms.files.tables.table import TableError
 from kernelatoms.limits import check_size
 

@@ -9,9 +9,8 @@ from typing import Any, Protocol
 
 from numpy.typing import NDArray
 
-from kernelatoms.codec.blocks import Block
+from kernelatoms.codec.blocks import Block, Compressed
 from kernelatoms.codec.limits import CodecError
-from kernelatoms.codec.reader import Compressed
 from kernelatoms.files.tables.table import shortened
 
 Array = NDArray[Any]
