@@ -270,7 +270,7 @@ def _fit(
     `kernelatoms compress new.csv --model model.kam --no-store-model` then stores rows only.
     """
     from kernelatoms.codec.arguments import MODEL
-    from kernelatoms.codec.model_files import fit_codec
+    from kernelatoms.codec.compressing import fit_codec
     from kernelatoms.codec.printing import show_trials
 
     if output.suffix.lower() != MODEL:

@@ -39,9 +39,8 @@ _RATE = 192
 
 
 def encode_integers(
-    k: Array, coded: Array, steps: Array, slice_rows: int = 0, lag: int = 0, *,
-    symmetric: bool = False,
-) -> Array:  # fmt: skip
+    k: Array, coded: Array, steps: Array, slice_rows: int = 0, lag: int = 0
+) -> Array:
     """Return a matrix of integers as bytes.
 
     Parameters
@@ -54,8 +53,6 @@ def encode_integers(
         The unit of every row, 2^(steps / 16); at most 2^20 in magnitude.
     slice_rows, lag : int
         The distances to the two most related rows before; 0 for none in particular.
-    symmetric : bool
-        Whether slices of m rows are symmetric, with k[s * m + i, j] for j < i not coded.
 
     Returns
     -------
@@ -63,7 +60,7 @@ def encode_integers(
     """
     if not coded.any():
         return _NOTHING
-    related = _related(slice_rows, lag, symmetric, len(k))
+    related = _related(slice_rows, lag, len(k))
     k, coded = np.where(coded, k, 0).astype(np.int32), _for_loops(coded, np.uint8)
     steps = _steps(coded, steps)
 
@@ -75,16 +72,15 @@ def encode_integers(
 
 
 def decode_integers(
-    data: Array, coded: Array, steps: Array, slice_rows: int = 0, lag: int = 0, *,
-    symmetric: bool = False,
-) -> Array:  # fmt: skip
+    data: Array, coded: Array, steps: Array, slice_rows: int = 0, lag: int = 0
+) -> Array:
     """Invert ``encode_integers``; 0 where nothing is coded.
 
     ``ValueError`` for bytes that no encoder writes; other damaged bytes may give any integers.
     """
     k: Array = np.zeros(coded.shape, np.int32)
     if coded.any():
-        related = _related(slice_rows, lag, symmetric, len(k))
+        related = _related(slice_rows, lag, len(k))
         data, coded = _for_loops(data, np.uint8), _for_loops(coded, np.uint8)
         steps, state = _steps(coded, steps), first_state(k.shape, *related)
         _check_size(code_integers(k, coded, steps, *related, data, True, TABLES, *state), data)
@@ -203,9 +199,9 @@ def _steps(coded: Array, steps: Array) -> Array:
     return _for_loops(steps, np.int32)[last]
 
 
-def _related(slice_rows: int, lag: int, symmetric: bool, n: int) -> tuple[int, int, bool]:
+def _related(slice_rows: int, lag: int, n: int) -> tuple[int, int]:
     """Return distances to related rows; 0 where these are before the first."""
-    return slice_rows if slice_rows < n else 0, lag if lag < n else 0, bool(symmetric)
+    return slice_rows if slice_rows < n else 0, lag if lag < n else 0
 
 
 def _written(write: Callable[[Array], int], n_bytes: int) -> Array:
