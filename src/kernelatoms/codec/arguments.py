@@ -66,7 +66,10 @@ def checked_model(
     if not path.is_file():
         words = ", ".join(repr(name) for name in ("auto", *NAMES))
         raise ValueError(f"model must be one of {words} or a {MODEL} file, got {str(model)!r}.")
-    return read_model(path, max_size)
+    with open_compressed(path, max_size=max_size) as opened:
+        if opened.header.kind != "model" or len(opened.stored) != 1:
+            raise ValueError(f"{path} holds compressed rows, and not a model alone.")
+        return opened.stored[0]
 
 
 def checked_model_file(model: Any, max_size: int | None) -> CodecModel | None:
@@ -75,14 +78,6 @@ def checked_model_file(model: Any, max_size: int | None) -> CodecModel | None:
     if isinstance(given, str):
         raise ValueError(f"model must be a {MODEL} file, got {given!r}.")
     return given
-
-
-def read_model(path: Path, max_size: int | None = None) -> CodecModel:
-    """Return the model of a ``.kam`` file."""
-    with open_compressed(path, max_size=max_size) as opened:
-        if opened.header.kind != "model" or len(opened.stored) != 1:
-            raise ValueError(f"{path} holds compressed rows, and not a model alone.")
-        return opened.stored[0]
 
 
 def checked_names(argument: str, value: Any) -> list[str]:

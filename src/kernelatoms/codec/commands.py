@@ -55,7 +55,7 @@ _FIT_EXAMPLES = """**Example**
 `kernelatoms codec fit history.csv --output week.kam --max-error 1%`
 """
 
-_PICTURES = (".png", ".svg", ".pdf")
+_PICTURES, _MODEL = (".png", ".svg", ".pdf"), Path("model.kam")
 
 _codec = typer.Typer(
     name="codec",
@@ -100,13 +100,14 @@ Symmetric = Annotated[
 ModelFile = Annotated[
     Path | None, typer.Option("--model", help="The .kam file, if the file does not hold its model.")
 ]
+_TABLES = "A .csv, .parquet, .npy or .npz file."
+Source = Annotated[Path, typer.Argument(metavar="IN", help=_TABLES)]
+History = Annotated[Path, typer.Argument(metavar="HISTORY", help=_TABLES)]
 
 
 @errors_as_messages
 def _compress(
-    source: Annotated[
-        Path, typer.Argument(metavar="IN", help="A .csv, .parquet, .npy or .npz file.")
-    ],
+    source: Source,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="The compressed file; else IN with .kac behind it."),
@@ -200,10 +201,11 @@ def _decompress(
         written = decompress(
             source, target, rows=_rows(rows), model=model, max_size=max_size, on_step=on_step
         )
+    n_bytes = written.stat().st_size
     if as_json:
-        print_json({"output": str(written), "bytes": written.stat().st_size})
+        print_json({"output": str(written), "bytes": n_bytes})
     else:
-        tell(f"{written.stat().st_size:,} bytes: {written}")
+        tell(f"{n_bytes:,} bytes: {written}")
 
 
 @errors_as_messages
@@ -213,8 +215,7 @@ def _inspect(
         Path | None, typer.Option(help="What was compressed, to measure errors on.")
     ] = None,
     picture: Annotated[
-        Path | None,
-        typer.Option(help="Draw original, decoded and error (.png, .svg or .pdf)."),
+        Path | None, typer.Option(help="Draw original, decoded and error (.png, .svg or .pdf).")
     ] = None,
     model: ModelFile = None,
     max_size: MaxSize = None,
@@ -247,12 +248,8 @@ def _inspect(
 
 @errors_as_messages
 def _fit(
-    source: Annotated[
-        Path, typer.Argument(metavar="HISTORY", help="A .csv, .parquet, .npy or .npz file.")
-    ],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The model file.")] = Path(
-        "model.kam"
-    ),
+    source: History,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The model file.")] = _MODEL,
     max_error: MaxError = None,
     max_absolute: MaxAbsolute = None,
     model: Annotated[
@@ -307,9 +304,8 @@ def _share(max_error: str | None, max_absolute: float | None, ratio: float | Non
     try:
         share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
     except ValueError:
-        raise ValueError(
-            f"--max-error takes a share such as 0.01 or 1%, got {max_error!r}."
-        ) from None
+        words = f"--max-error takes a share such as 0.01 or 1%, got {max_error!r}."
+        raise ValueError(words) from None
     if not 0 < share <= 1:
         raise ValueError(f"--max-error must be above 0 and at most 100%, got {max_error!r}.")
     return share

@@ -49,12 +49,22 @@ from kernelatoms.similarity.base import check_flag
 
 
 def compress(
-    source: Any, destination: Any = None, *, max_error: float | None = 0.01,
-    max_absolute: float | None = None, ratio: float | None = None, model: Any = "auto",
-    approximate: Sequence[str] = (), exact: Sequence[str] = (), symmetric: bool | None = None,
-    block_rows: int | None = None, store_model: bool = True, append: bool = False,
-    max_size: int | None = None, on_step: OnStep | None = None,
-) -> CompressionSummary:  # fmt: skip
+    source: Any,
+    destination: Any = None,
+    *,
+    max_error: float | None = 0.01,
+    max_absolute: float | None = None,
+    ratio: float | None = None,
+    model: Any = "auto",
+    approximate: Sequence[str] = (),
+    exact: Sequence[str] = (),
+    symmetric: bool | None = None,
+    block_rows: int | None = None,
+    store_model: bool = True,
+    append: bool = False,
+    max_size: int | None = None,
+    on_step: OnStep | None = None,
+) -> CompressionSummary:
     """Compress a file; numbers come back within a bound, everything else as it was.
 
     Parameters

@@ -85,10 +85,9 @@ def _suffixes(kind: str) -> tuple[str, ...]:
 
 
 def _check_suffix(opened: Compressed, path: Path, target: Path) -> None:
-    kind = opened.header.kind
-    if kind == "model":
+    if opened.header.kind == "model":
         raise ValueError(f"{path} holds a model, and no rows.")
-    suffixes = _suffixes(kind)
+    suffixes = _suffixes(opened.header.kind)
     if target.suffix.lower() not in suffixes:
         raise ValueError(
             f"{path} holds a {suffixes[0]} file; the destination must end so, got {target.name!r}."

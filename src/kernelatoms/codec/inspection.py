@@ -167,7 +167,7 @@ def _name_of(digest: str, given: CodecModel | None) -> str:
 
 
 def _both_matrices(
-    opened: Compressed, original: Path, part: int = 0, max_size: int | None = None
+    opened: Compressed, original: Path, part: int, max_size: int | None
 ) -> Iterator[tuple[Array, Array]]:
     """Yield rows of the original and the decoded rows, piece by piece."""
     source = _open_original(opened, original, max_size)
@@ -193,7 +193,7 @@ def _measure(
     return stats, beyond
 
 
-def _open_original(opened: Compressed, original: Path, max_size: int | None = None) -> Source:
+def _open_original(opened: Compressed, original: Path, max_size: int | None) -> Source:
     """Open the original of a compressed file with the same approximate columns."""
     header = opened.header
     with naming(original):
@@ -204,14 +204,12 @@ def _open_original(opened: Compressed, original: Path, max_size: int | None = No
             raise ValueError("a model file has no original.")
         else:
             source = open_source(original, like=opened, max_size=max_size)
-    names = [part.name for part in header.parts]
-    rows = [opened.n_rows(part) for part in range(len(names))]
-    if [plan.name for plan in source.parts] != names or [
-        plan.n_rows for plan in source.parts
-    ] != rows:
+    were = [(part.name, opened.n_rows(i)) for i, part in enumerate(header.parts)]
+    found = [(plan.name, plan.n_rows) for plan in source.parts]
+    if found != were:
         raise ValueError(
-            f"{original} is not what was compressed: that had {sum(rows):,} rows, and it has "
-            f"{sum(plan.n_rows for plan in source.parts):,}."
+            f"{original} is not what was compressed: that had {sum(n for _, n in were):,} rows, "
+            f"and it has {sum(n for _, n in found):,}."
         )
     return source
 
@@ -251,20 +249,18 @@ def matrices_to_draw(
         if not parts:
             raise ValueError(f"{source} holds no approximate numbers that could be drawn.")
         name = opened.header.parts[parts[0]].name.removesuffix(".npy")
+        pairs: Iterator[tuple[Array, Array]]
         if original is None:
             pairs = ((m, m) for m in decoded_matrices(opened, parts[0]))
-            return Drawn(name, None, _first_rows(pairs, most_rows)[1], column_names(opened))
-        both = _both_matrices(opened, checked_source(original), parts[0], max_size)
-        return Drawn(name, *_first_rows(both, most_rows), column_names(opened))
+        else:
+            pairs = _both_matrices(opened, checked_source(original), parts[0], max_size)
+        rows, decoded = _first_rows(pairs, most_rows)
+        return Drawn(name, None if original is None else rows, decoded, column_names(opened))
 
 
 def _first_rows(pieces: Iterator[tuple[Array, Array]], most: int) -> tuple[Array, Array]:
     found: list[tuple[Array, Array]] = []
-    for pair in pieces:
+    while sum(len(one) for one, _ in found) < most and (pair := next(pieces, None)):
         found.append(pair)
-        if sum(len(one) for one, _ in found) >= most:
-            break
-    return (
-        np.concatenate([one for one, _ in found])[:most],
-        np.concatenate([other for _, other in found])[:most],
-    )
+    one, other = (np.concatenate(arrays)[:most] for arrays in zip(*found, strict=True))
+    return one, other

@@ -38,23 +38,12 @@ def code_columns(  # type: ignore[no-untyped-def]
 ):  # fmt: skip
     """Code rows whose values are predicted one by one, by recursive least squares.
 
-    A value is predicted from its column ``lags`` rows before, from ``n_parents`` columns of its
-    row that were decoded before it and are most like it, and from these in the row before. The
-    weights of a column minimise the squared errors so far, those of each row before counting
-    ``fade`` times less, with a small ridge towards "as in the row before".
-
-    Parameters
-    ----------
-    lags : int64 array
-        The first one is 1.
-    n_parents : int
-        Columns of the same row.
-    fade : float
-        The forgetting factor.
-    ridge : float
-        The ridge, relative to the mean square of the inputs.
-    x, coded, given, limits, scale, absolute, trade, least, most, codes, kinds, k, decoded, decoding
-        See ``models.quantised.QuantisedBlock``.
+    A value is predicted from its column ``lags`` rows before (the first lag is 1), from
+    ``n_parents`` columns of its row that were decoded before it and are most like it, and from
+    these in the row before. The weights of a column minimise the squared errors so far, those of
+    each row before counting ``fade`` times less, with a small ridge towards "as in the row before":
+    ``ridge`` times the mean square of the inputs. For the other arguments see
+    ``models.quantised.QuantisedBlock``.
     """
     n, m = k.shape
     first = decoded.shape[0] - n

@@ -26,18 +26,11 @@ def code_rows(  # type: ignore[no-untyped-def]
     sources, weights, order, x, coded, given, limits, scale, absolute, trade, least, most,
     codes, kinds, k, decoded, decoding,
 ):  # fmt: skip
-    """Code rows that are predicted from rows before.
+    """Code rows in an ``order``, each predicted from rows that were coded before.
 
-    Parameters
-    ----------
-    sources : int64 array of shape (n, n_sources)
-        Rows of ``decoded`` that predict a row, -1 for none.
-    weights : array of shape (n, n_sources) or (0, 0)
-        Their weights; without rows, the median of every column predicts.
-    order : int64 array of shape (n,)
-        The order in which rows are coded.
-    x, coded, given, limits, scale, absolute, trade, least, most, codes, kinds, k, decoded, decoding
-        See ``models.quantised.QuantisedBlock``.
+    ``sources`` (n, n_sources) are rows of ``decoded``, -1 for none; ``weights`` are theirs, or have
+    no rows: then the median of every column predicts. For the others see
+    ``models.quantised.QuantisedBlock``.
     """
     n, m = k.shape
     first = decoded.shape[0] - n
@@ -73,16 +66,14 @@ def _settle_row(  # type: ignore[no-untyped-def]
     """Return the code of the largest step that keeps a row within its limit, and fill the row."""
     square = limit * limit
     # If the prediction suffices, the last step costs nothing.
-    error = code_row(
-        x, coded, given, prediction, step_of(last), scale, sizes, trade, absolute, k, row
-    )
+    step = step_of(last)
+    error = code_row(x, coded, given, prediction, step, scale, sizes, trade, absolute, k, row)
     if 0.0 <= error <= square and not k.any():
         return last
     code = first_guess(limit, coded, scale, least, most)
     while True:
-        error = code_row(
-            x, coded, given, prediction, step_of(code), scale, sizes, trade, absolute, k, row
-        )
+        step = step_of(code)
+        error = code_row(x, coded, given, prediction, step, scale, sizes, trade, absolute, k, row)
         if 0.0 <= error <= square:
             break
         if code == least:
@@ -92,10 +83,8 @@ def _settle_row(  # type: ignore[no-untyped-def]
     # A step that leaves nothing to code is large enough.
     climb = 4 if k.any() else 0
     while climb > 0 and code < most:
-        error = code_row(
-            x, coded, given, prediction, step_of(min(code + climb, most)), scale, sizes, trade,
-            absolute, k, row,
-        )  # fmt: skip
+        step = step_of(min(code + climb, most))
+        error = code_row(x, coded, given, prediction, step, scale, sizes, trade, absolute, k, row)
         if 0.0 <= error <= square:
             code = min(code + climb, most)
             climb = climb if k.any() else 0
@@ -134,20 +123,10 @@ def code_combinations(  # type: ignore[no-untyped-def]
 ):  # fmt: skip
     """Code rows predicted by atoms, whose coefficients are integers of the row's step.
 
-    Parameters
-    ----------
-    mean : array of shape (m,)
-        Added to every prediction.
-    atoms : array of shape (n_atoms, m)
-        Shared by all rows.
-    own : array of shape (n, m) or (0, m)
-        One more atom per row, which has the first coefficient.
-    coefs : array of shape (n, n_coefs)
-        The coefficients; without rows when decoding.
-    side : int32 array of shape (n, n_coefs)
-        Their integers.
-    x, coded, given, limits, scale, absolute, trade, least, most, codes, kinds, k, decoded, decoding
-        See ``models.quantised.QuantisedBlock``.
+    A prediction is the ``mean`` plus ``coefs`` (n, n_coefs; no rows when decoding) of ``atoms``;
+    ``own`` (n, m) or (0, m) is one more atom per row, which has the first coefficient. ``side``
+    (n, n_coefs) are the coefficients' integers. For the others see
+    ``models.quantised.QuantisedBlock``.
     """
     n, m = k.shape
     first = decoded.shape[0] - n
@@ -227,7 +206,6 @@ def _settle_combination(  # type: ignore[no-untyped-def]
         elif good != NO_STEP:
             # One too far: back to the last good one, which ends the search.
             fine, code = code, good
-            good = code
         elif code == least:
             return NO_STEP
         else:
@@ -238,10 +216,10 @@ def _settle_combination(  # type: ignore[no-untyped-def]
 
 @jit()
 def preimages(weights, step, atoms, gamma, n_rounds, rows):  # type: ignore[no-untyped-def]
-    """Fill rows: each the fixed point of a Gaussian expansion, after so many rounds.
+    """Fill rows: the pre-image of each, by the fixed-point iteration (19) of the FKSC paper.
 
-    The row y whose image is nearest to that of sum_i w_i phi(x_i) is where y is the mean of the
-    atoms with weights w_i k(y, x_i), (19) of the paper on fast kernel sparse coding.
+    The image of y is nearest to sum_i w_i phi(x_i) where y is the mean of the atoms with weights
+    w_i k(y, x_i).
     """
     n, n_atoms = weights.shape
     m = atoms.shape[1]

@@ -187,9 +187,13 @@ def _code_of(step: float, unit: float = 1.0) -> int:
 
 
 def learned_models(
-    rows: Array, bound: Bound, slice_rows: int = 0, names: Collection[str] = LEARNED, *,
+    rows: Array,
+    bound: Bound,
+    slice_rows: int = 0,
+    names: Collection[str] = LEARNED,
+    *,
     gamma: float | None = None,
-) -> Iterator[CodecModel]:  # fmt: skip
+) -> Iterator[CodecModel]:
     """Yield models with atoms learned from rows; none if rows are too few or too wide.
 
     Atoms are stored no more precisely than ``bound`` needs. Without ``gamma``, several values are
