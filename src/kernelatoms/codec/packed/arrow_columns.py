@@ -64,10 +64,10 @@ def read_exact_columns(cursor: Cursor, types: Sequence[Any], n_rows: int) -> lis
         columns.append(_from_integers(values, mask, kind))
     places = [i for i, column in enumerate(columns) if column is None]
     if places:
-        found = _from_arrow_bytes(
-            cursor.take(cursor.left), [types[i] for i in places], n_rows
-        )  # fmt: skip
-        for i, column in zip(places, found, strict=True):
+        batch = read_batch(cursor.take(cursor.left), [types[i] for i in places])
+        if batch.num_rows != n_rows:
+            raise CodecError(f"columns should have {n_rows:,} rows, but have {batch.num_rows:,}.")
+        for i, column in zip(places, batch.columns, strict=True):
             columns[i] = column
     cursor.end()
     return columns
@@ -144,19 +144,11 @@ def _mask(column: Any) -> Array:
 
 
 def _arrow_bytes(columns: Sequence[Any]) -> bytes:
-    names = [str(i) for i in range(len(columns))]
-    batch = pyarrow.RecordBatch.from_arrays(columns, names)
+    batch = pyarrow.RecordBatch.from_arrays(columns, [str(i) for i in range(len(columns))])
     sink = pyarrow.BufferOutputStream()
     with pyarrow.ipc.new_stream(sink, batch.schema) as stream:
         stream.write_batch(batch)
     return bytes(sink.getvalue())
-
-
-def _from_arrow_bytes(data: bytes, types: Sequence[Any], n_rows: int) -> list[Any]:
-    batch = read_batch(data, list(types))
-    if batch.num_rows != n_rows:
-        raise CodecError(f"columns should have {n_rows:,} rows, but have {batch.num_rows:,}.")
-    return list(batch.columns)
 
 
 def column_size(column: Any) -> int:

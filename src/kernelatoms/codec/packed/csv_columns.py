@@ -6,7 +6,7 @@ text are stored as integers, as texts of one length, or as any texts.
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +18,9 @@ from kernelatoms.codec.loops.text_fields import (
     EMPTY,
     WHOLE,
     Numbers,
+    Texts,
     number_texts,
     rounded,
-    take_texts,
 )
 from kernelatoms.codec.packing import Cursor, arrange, number, rearrange
 
@@ -102,16 +102,6 @@ def _ways(decoded: Array, rows: Array, size: float) -> Iterator[tuple[int, int]]
         yield from ((min(enough + more, MOST_DECIMALS), EXTENDED) for more in (1, 2, 4))
     for digits in (4, 6, 9, _ALL_DIGITS):
         yield digits, SIGNIFICANT
-
-
-class Texts(NamedTuple):
-    """Concatenated texts with their starts and the end of the last."""
-
-    data: Array
-    offsets: Array
-
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
 
 
 def column_bytes(texts: Texts, numbers: Numbers) -> bytes:
@@ -211,11 +201,10 @@ class _WholeNumbers:
         values = np.full(high - low, np.nan)
         self._row, self._number = high, first + int(held.sum())
         values[held] = self._values[first : self._number]
-        nothing = np.zeros(len(values) - int(held.sum()) + 1, np.int64)
-        written = number_texts(values, 0, 0, ord("."), BARE, np.empty(0, np.uint8), nothing)
+        written = number_texts(values, 0, 0, ord("."), BARE, no_texts(0, int((~held).sum())))
         if written is None:
             raise CodecError("integers of a block are too large.")
-        return Texts(*written)
+        return written
 
     def _is_empty(self, low: int, high: int) -> Array:
         if self._empty is None:
@@ -232,8 +221,3 @@ def _narrow(values: Array) -> Array:
         if ends.min <= low and high <= ends.max:
             return values.astype(kind)
     return values.astype("<i8")
-
-
-def picked(data: Array, starts: Array, stops: Array) -> Texts:
-    """Return parts of a text as texts."""
-    return Texts(*take_texts(data, np.ascontiguousarray(starts), np.ascontiguousarray(stops)))

@@ -16,14 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.codec.blocks import Block, Compressed
-from kernelatoms.codec.loops.text_fields import LONG, Numbers, read_numbers
-from kernelatoms.codec.packed.csv_columns import (
-    MOST_DECIMALS,
-    column_bytes,
-    finisher,
-    picked,
-    text_bytes,
-)
+from kernelatoms.codec.loops.text_fields import LONG, Numbers, read_numbers, take_texts
+from kernelatoms.codec.packed.csv_columns import MOST_DECIMALS, column_bytes, finisher, text_bytes
 from kernelatoms.codec.packed.csv_lines import Layout, check_same, read_layout
 from kernelatoms.codec.packed.csv_survey import (
     WORDS,
@@ -83,8 +77,7 @@ class CsvSource:
                 f"are {found.n_odd:,}."
             )
         n_columns = len(self._layout.chosen) if self._n_rows else 0
-        row_bytes = path.stat().st_size // max(1, self._n_rows)
-        row_values = max(n_columns, row_bytes // 16, 1)
+        row_values = max(n_columns, path.stat().st_size // max(1, self._n_rows) // 16, 1)
         dtype = "f8" if n_columns else ""
         self.parts = [PartPlan("", "", self._n_rows, row_values, n_columns, 0, dtype)]
 
@@ -101,9 +94,8 @@ class CsvSource:
 
     def sample(self, part: int, n_rows: int) -> Array:
         """Return the first rows of the matrix."""
-        for text in whole_lines(self.path, self._dialect, n_rows):
-            return _Parsed(text, self._layout).matrix
-        raise AssertionError("a table without rows has no numbers")
+        text = next(whole_lines(self.path, self._dialect, n_rows))
+        return _Parsed(text, self._layout).matrix
 
     def blocks(self, part: int, block_rows: int) -> Iterator[Block]:
         """Yield the table, block after block."""
@@ -154,12 +146,12 @@ class _Parsed:
             self._read_column(i, place)
 
     def _numbers(self, place: int) -> Numbers:
-        starts, stops = self._starts[:, place].copy(), self._stops[:, place].copy()
+        starts, stops = self._starts[:, place], self._stops[:, place]
         return read_numbers(self._data, starts, stops, self._layout.dialect.mark, WORDS)
 
     def _read_column(self, i: int, place: int) -> None:
         read = self._numbers(place)
-        values = read.values.copy()
+        values = read.values
         long = np.flatnonzero(read.kinds == LONG)
         if len(long):
             values[long] = self._long_numbers(long, place)
@@ -174,7 +166,7 @@ class _Parsed:
 
     def _long_numbers(self, rows: Array, place: int) -> Array:
         """Return long numbers and those with an exponent; NaN beyond float64."""
-        texts = picked(self._data, self._starts[rows, place], self._stops[rows, place])
+        texts = take_texts(self._data, self._starts[rows, place], self._stops[rows, place])
         lengths = np.diff(texts.offsets)
         width = int(lengths.max())
         grid = np.zeros((len(rows), width), np.uint8)
@@ -190,14 +182,14 @@ class _Parsed:
         parts = [self.low.tobytes(), self.high.tobytes()]
         for i, place in enumerate(self._layout.chosen):
             holes = np.isnan(self.matrix[:, i])
-            texts = picked(self._data, self._starts[holes, place], self._stops[holes, place])
+            texts = take_texts(self._data, self._starts[holes, place], self._stops[holes, place])
             # Most fields without a number are empty.
             parts.append(b"\0" if not len(texts.data) else b"\1" + text_bytes(texts))
         for place in self._layout.kept:
-            texts = picked(self._data, self._starts[:, place], self._stops[:, place])
+            texts = take_texts(self._data, self._starts[:, place], self._stops[:, place])
             parts.append(column_bytes(texts, self._numbers(place)))
         parts.append(number(len(self._odd)))
         if len(self._odd):
             parts += [number(int(row)) for row in self._odd[:, 0]]
-            parts.append(text_bytes(picked(self._data, self._odd[:, 1], self._odd[:, 2])))
+            parts.append(text_bytes(take_texts(self._data, self._odd[:, 1], self._odd[:, 2])))
         return b"".join(parts)

@@ -202,8 +202,7 @@ def survey(path: Path, dialect: Dialect, on_step: OnStep) -> Survey:
         data = np.frombuffer(text, np.uint8)
         found = dialect.split(data, last=last, returns=True)
         for i in range(dialect.n_columns):
-            starts, stops = found.starts[:, i].copy(), found.stops[:, i].copy()
-            read = read_numbers(data, starts, stops, dialect.mark, WORDS)
+            read = read_numbers(data, found.starts[:, i], found.stops[:, i], dialect.mark, WORDS)
             both = read.kinds.astype(np.intp) * N_STYLES + read.styles
             counts[i] += np.bincount(both, minlength=N_KINDS * N_STYLES).reshape(counts[i].shape)
         n_rows, n_lines = n_rows + len(found.starts), n_lines + len(found.odd)

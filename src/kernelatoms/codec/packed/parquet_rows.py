@@ -68,11 +68,8 @@ def chosen_columns(opened: Compressed) -> tuple[list[int], Any]:
     """Return the indices of approximate columns, and the schema."""
     schema = stored_schema(opened)
     chosen = from_ranges(opened.header.table.get("approximate", []), len(schema.types))
-    types = pyarrow.types
-    numbers = all(
-        types.is_floating(schema.types[i]) or types.is_integer(schema.types[i]) for i in chosen
-    )
-    if not numbers:
+    is_floating, is_integer = pyarrow.types.is_floating, pyarrow.types.is_integer
+    if not all(is_floating(schema.types[i]) or is_integer(schema.types[i]) for i in chosen):
         raise CodecError("it does not say which columns are approximate.")
     check_columns(opened, len(chosen))
     return chosen, schema
@@ -159,11 +156,7 @@ def _columns(block: DecodedBlock, schema: Any, chosen: list[int], kept: list[int
             columns[place] = pyarrow.array(values, schema.types[place], mask=masks[i])
     elif chosen:
         raise CodecError("a block has no numbers where some should be.")
-    if kept:
-        types = [schema.types[i] for i in kept]
-        found = read_exact_columns(cursor, types, block.n_rows)
-        for place, column in zip(kept, found, strict=True):
-            columns[place] = column
-    else:
-        cursor.end()
+    found = read_exact_columns(cursor, [schema.types[i] for i in kept], block.n_rows)
+    for place, column in zip(kept, found, strict=True):
+        columns[place] = column
     return columns

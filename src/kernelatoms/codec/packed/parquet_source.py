@@ -56,17 +56,15 @@ class ParquetSource:
         self.notes: list[str] = []
         self._file_size, self._max_size = path.stat().st_size, max_size
         with _opened(path) as file:
-            self._schema = file.schema_arrow
-            self._n_rows = file.metadata.num_rows
-            n_bytes = sum(
-                file.metadata.row_group(i).total_byte_size
-                for i in range(file.metadata.num_row_groups)
-            )
+            self._schema, metadata = file.schema_arrow, file.metadata
+            self._n_rows = metadata.num_rows
+            groups = map(metadata.row_group, range(metadata.num_row_groups))
+            n_bytes = sum(group.total_byte_size for group in groups)
             # Repeated values take no bytes in the file.
             n_bytes = max(n_bytes, self._n_rows * sum(map(least_width, self._schema.types)))
             check_size(n_bytes, self._file_size, max_size)
             n_bytes = max(n_bytes, self._n_rows * _row_bytes(file))
-            self._details = _details(file.metadata)
+            self._details = _details(metadata)
         names, types = list(self._schema.names), list(self._schema.types)
         if like is None:
             self._chosen = choose_columns(
@@ -75,27 +73,22 @@ class ParquetSource:
         else:
             self._schema = _same_schema(path, self._schema, stored_schema(like))
             self._chosen = from_ranges(like.header.table.get("approximate", []), len(types))
-            self._details = {key: value for key, value in like.header.table.items()
-                             if key != "approximate"}  # fmt: skip
+            self._details = {k: v for k, v in like.header.table.items() if k != "approximate"}
         self._kept = other_columns(self._chosen, len(types))
         self.columns: dict[str, list[str]] = {
             "approximate": [names[i] for i in self._chosen],
             "exact": [names[i] for i in self._kept],
         }
-        n_columns = len(self._chosen)
         self._dtype = matrix_type([types[i] for i in self._chosen])
-        dtype = self._dtype if n_columns and self._n_rows else ""
         # Rows of long texts count by their bytes.
-        row_values = max(n_columns, n_bytes // max(1, self._n_rows) // 16, 1)
-        self.parts = [
-            PartPlan("", "", self._n_rows, row_values, n_columns if dtype else 0, 0, dtype)
-        ]
+        row_values = max(len(self._chosen), n_bytes // max(1, self._n_rows) // 16, 1)
+        n_columns = len(self._chosen) if self._n_rows else 0
+        dtype = self._dtype if n_columns else ""
+        self.parts = [PartPlan("", "", self._n_rows, row_values, n_columns, 0, dtype)]
 
     def sample(self, part: int, n_rows: int) -> Array:
         """Return the first rows of the matrix."""
-        for batch in self._batches(min(n_rows, self._n_rows), self._chosen):
-            return self._matrix(batch.columns)
-        raise AssertionError("a table without rows has no numbers")
+        return self._matrix(next(self._batches(min(n_rows, self._n_rows), self._chosen)).columns)
 
     def blocks(self, part: int, block_rows: int) -> Iterator[Block]:
         """Yield the blocks of the table."""
@@ -121,9 +114,8 @@ class ParquetSource:
                 f"names and types of columns take {len(data):,} bytes, more than {HEADER_SIZE:,}."
             )
         packed = pack(data)
-        if len(data) > max(TEXT_SIZE, TEXT_EXPANSION * len(packed)):
-            return stored(data)  # readers would refuse the expansion
-        return packed
+        # Readers would refuse the expansion.
+        return stored(data) if len(data) > max(TEXT_SIZE, TEXT_EXPANSION * len(packed)) else packed
 
     def _batches(self, n_rows: int, columns: Sequence[int] | None = None) -> Iterator[Any]:
         """Yield batches of exactly ``n_rows`` rows, finally perhaps fewer."""
@@ -183,11 +175,11 @@ def _one_chunk(column: Any) -> Any:
 def _in_pieces(batches: Iterator[Any]) -> Iterator[Any]:
     """Yield batches, large ones in several pieces."""
     for batch in batches:
-        n_pieces = min(-(-batch.nbytes // _MOST_BATCH), batch.num_rows) or 1
-        n_rows = -(-batch.num_rows // n_pieces)
-        if n_pieces == 1:
+        n_pieces = min(-(-batch.nbytes // _MOST_BATCH), batch.num_rows)
+        if n_pieces <= 1:
             yield batch
             continue
+        n_rows = -(-batch.num_rows // n_pieces)
         for start in range(0, batch.num_rows, n_rows):
             yield _one_batch([batch.slice(start, n_rows)])
 
