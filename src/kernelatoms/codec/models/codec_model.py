@@ -50,8 +50,7 @@ class CodecModel:
     @property
     def digest(self) -> str:
         """SHA-256 of the model, by which files refer to it."""
-        text, values = self.parts()
-        return hashlib.sha256(_joined(text, values)).hexdigest()
+        return hashlib.sha256(_joined(*self.parts())).hexdigest()
 
     def to_bytes(self) -> bytes:
         """Return the model as bytes."""
@@ -98,10 +97,8 @@ class CodecModel:
                 raise ValueError("it has no description")
             arrays, start = {}, 0
             for name, dtype, shape in head["arrays"]:
-                if (
-                    dtype not in _TYPES or len(shape) > _MOST_AXES
-                    or any(type(n) is not int or not 0 <= n <= _MOST_BYTES for n in shape)
-                ):  # fmt: skip
+                known = dtype in _TYPES and len(shape) <= _MOST_AXES
+                if not known or any(type(n) is not int or not 0 <= n <= _MOST_BYTES for n in shape):
                     raise ValueError(f"an array of type {str(dtype)[:9]} and shape {shape[:9]}")
                 stop = start + math.prod(shape) * np.dtype(dtype).itemsize
                 if stop > len(values):
@@ -136,9 +133,7 @@ def model_bytes(model: CodecModel) -> bytes:
     plain, (text, values) = model.to_bytes(), model.parts()
     said = squeeze(json.loads(text))
     small = number(len(said)) + said + pack(values)
-    if len(small) < len(plain):
-        return bytes([_SQUEEZED]) + small
-    return bytes([_PLAIN]) + plain
+    return bytes([_SQUEEZED]) + small if len(small) < len(plain) else bytes([_PLAIN]) + plain
 
 
 def read_models(stored: Sequence[bytes], budget: DecodingBudget) -> list[CodecModel]:

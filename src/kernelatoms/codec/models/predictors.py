@@ -6,7 +6,7 @@
 - ``pca``, ``ksvd``, ``kscdl``: from atoms; see ``dictionaries``.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from kernelatoms.codec.limits import CodecError
 from kernelatoms.codec.loops import columns
 from kernelatoms.codec.loops.rows import code_rows
 from kernelatoms.codec.loops.slices import code_slices
-from kernelatoms.codec.models.codec_model import CodecModel, ReadyModel
+from kernelatoms.codec.models.codec_model import CodecModel, ReadyModel, check_description
 from kernelatoms.codec.models.dictionaries import (
     LEARNED,
     atoms_of,
@@ -127,15 +127,12 @@ def ready(model: CodecModel) -> ReadyModel:
 
 def check_model(model: CodecModel) -> None:
     """Refuse a model of unknown origin whose settings are invalid."""
-    name = model.predictor
-    if not isinstance(name, str) or name not in ("exact", *PREDICTORS):
-        raise CodecError(f"no predictor has the name {str(name)[:40]!r}.")
-    if not isinstance(model.settings, Mapping):
-        raise CodecError("the model's settings are not a mapping.")
-    _check_number(model.n_columns, "n_columns", 1, 1 << 40)
-    _check_number(model.slice_rows, "slice_rows", 0, 1 << 40)
+    check_description(model)
+    name, settings = model.predictor, model.settings
+    if name not in ("exact", *PREDICTORS):
+        raise CodecError(f"no predictor has the name {name[:40]!r}.")
     square = name == "lags" and model.slice_rows in (0, model.n_columns)
-    if type(model.symmetric) is not bool or (model.symmetric and not square):
+    if model.symmetric and not square:
         raise CodecError("symmetric slices can only be predicted from slices before.")
     history = model.arrays.get("history")
     if history is not None and not (
@@ -144,7 +141,6 @@ def check_model(model: CodecModel) -> None:
         and not (model.symmetric and len(history) % model.n_columns)
     ):  # fmt: skip
         raise CodecError("the model's history does not fit its rows.")
-    settings = model.settings
     if name == "lags":
         _check_number(settings.get("lag"), "lag", 1, _MOST_LAG)
         _check_number(settings.get("past"), "past", 1, _MOST_PAST)

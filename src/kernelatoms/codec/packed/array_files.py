@@ -1,6 +1,5 @@
 """NumPy files to blocks and back: ``.npy`` by memory map, ``.npz`` member by member."""
 
-import io
 import math
 import shutil
 import tempfile
@@ -43,14 +42,14 @@ class ArraySource:
         self.columns: dict[str, list[str]] = {}
         self.kind = path.suffix.lower().removeprefix(".")
         self._members = [_NpyFile(path)] if self.kind == "npy" else _npz_members(path, max_size)
-        names = [member.name for member in self._members]
         for name in exact:
-            if name not in names and f"{name}.npy" not in names:
-                known = ", ".join(repr(known.removesuffix(".npy")) for known in names[:8])
-                raise ValueError(f"exact: {path} has no array {name!r}; it has {known}.")
-        for member in self._members:
-            if member.name in exact or member.name.removesuffix(".npy") in exact:
+            found = [member for member in self._members if member.name in (name, f"{name}.npy")]
+            for member in found:
                 member.approximate = False
+            if not found:
+                bare = [member.name.removesuffix(".npy") for member in self._members[:8]]
+                known = ", ".join(map(repr, bare))
+                raise ValueError(f"exact: {path} has no array {name!r}; it has {known}.")
         self.parts = [member.plan() for member in self._members]
         if like is not None:
             self._extend(like)
@@ -101,12 +100,10 @@ class _NpyFile:
     def __init__(self, path: Path) -> None:
         self._path = path
         with path.open("rb") as file:
-            size = file.seek(0, io.SEEK_END)
-            file.seek(0)
             if file.read(len(_MAGIC)) != _MAGIC:
                 raise UnreadableError("it does not begin as NumPy files do")
             file.seek(0)
-            self.layout, self.head = _layout(file, size)
+            self.layout, self.head = _layout(file, path.stat().st_size)
         self.approximate = self.layout.approximate
 
     def pieces(self, n_rows: int) -> Iterator[Array]:
@@ -125,10 +122,8 @@ class _NpyFile:
         """Return the plan to compress the array."""
         layout = self.layout
         if self.approximate:
-            return PartPlan(
-                self.name, self.head, layout.n_rows, layout.row_values, layout.n_columns,
-                layout.slice_rows, layout.matrix_dtype,
-            )  # fmt: skip
+            form = (layout.n_columns, layout.slice_rows, layout.matrix_dtype)
+            return PartPlan(self.name, self.head, layout.n_rows, layout.row_values, *form)
         # Wide exact values, such as long texts, count by their bytes.
         row_values = max(layout.row_values, -(-layout.row_bytes // 8))
         return PartPlan(self.name, self.head, layout.n_rows, row_values)
@@ -138,13 +133,11 @@ class _NpzMember(_NpyFile):
     def __init__(self, path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> None:
         self.name, self._path, self._info = info.filename, path, info
         self.deflated = info.compress_type != zipfile.ZIP_STORED
+        self.layout, self.head = Layout((info.file_size,), False, _RAW), ""
         with archive.open(info) as file:
-            begins = file.read(len(_MAGIC)) == _MAGIC
-        if begins:
-            with archive.open(info) as file:
+            if file.read(len(_MAGIC)) == _MAGIC:
+                file.seek(0)
                 self.layout, self.head = _layout(file, info.file_size)
-        else:
-            self.layout, self.head = Layout((info.file_size,), False, _RAW), ""
         self.approximate = self.layout.approximate
 
     def pieces(self, n_rows: int) -> Iterator[Array]:

@@ -57,32 +57,27 @@ def open_source(
 
 def decoded_matrices(opened: Compressed, part: int) -> Iterator[Array]:
     """Yield the approximate numbers of an array or table as a reader gets them, block by block."""
-    kind = opened.header.kind
-    if kind == "csv":
-        layout = read_layout(opened)
+    if opened.header.kind == "csv":
+        table = read_layout(opened)
         for block in opened.blocks(part):
-            yield BlockTexts(block, layout, opened.budget).numbers
-    elif kind == "parquet":
+            yield BlockTexts(block, table, opened.budget).numbers
+    elif opened.header.kind == "parquet":
         yield from decoded_numbers(opened)
     else:
-        form = part_layout(opened, part)
+        layout = part_layout(opened, part)
         for block in opened.blocks(part):
-            yield form.matrix(form.rows(block))
+            yield layout.matrix(layout.rows(block))
 
 
 def shapes_of(opened: Compressed) -> dict[str, str]:
     """Describe each part of a file."""
-    found = {}
+    found, table = {}, _table_columns(opened)
     for i, part in enumerate(opened.header.parts):
-        table = _table_columns(opened)
         if table is None:
             words = _describe(part_layout(opened, i), part.model >= 0)
         else:
-            names, n_columns = table
-            words = (
-                f"{opened.n_rows(i):,} rows, {n_columns:,} columns, {len(names):,} of them "
-                "approximate"
-            )
+            of_them = f"{table[1]:,} columns, {len(table[0]):,} of them approximate"
+            words = f"{opened.n_rows(i):,} rows, {of_them}"
         found[part.name.removesuffix(".npy")] = words
     return found
 
@@ -119,10 +114,8 @@ def restore(
     on_step: OnStep,
 ) -> None:  # fmt: skip
     """Write the file that was compressed, or some of its rows."""
-    if rows is None:
-        total = sum(opened.n_rows(part) for part in range(len(opened.header.parts)))
-    else:
-        total = rows[1] - rows[0]
+    all_rows = sum(opened.n_rows(part) for part in range(len(opened.header.parts)))
+    total = all_rows if rows is None else rows[1] - rows[0]
     done = 0
 
     def on_block(n_rows: int) -> None:
