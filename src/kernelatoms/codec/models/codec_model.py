@@ -16,17 +16,8 @@ import numpy as np
 import zstandard
 from numpy.typing import NDArray
 
+from kernelatoms.codec import packing
 from kernelatoms.codec.limits import JSON_COST, MODEL_WORDS, CodecError, DecodingBudget
-from kernelatoms.codec.packing import (
-    Cursor,
-    believable,
-    number,
-    pack,
-    squeeze,
-    unpack,
-    unpacked_size,
-    unsqueeze,
-)
 
 # Larger models are refused.
 _MOST_BYTES, _MOST_AXES, _MOST_COLUMNS = 1 << 30, 8, 1 << 31
@@ -78,7 +69,7 @@ class CodecModel:
         """Invert ``to_bytes``; ``CodecError`` if the bytes are not its result."""
         try:
             size = zstandard.frame_content_size(data)
-            if not 4 <= size <= _MOST_BYTES or not believable(size, len(data)):
+            if not 4 <= size <= _MOST_BYTES or not packing.believable(size, len(data)):
                 raise ValueError(f"{len(data):,} bytes would become {size:,}")
             body = zstandard.ZstdDecompressor().decompress(data)
             start = 4 + int.from_bytes(body[:4], "little")
@@ -131,8 +122,8 @@ def _refuse_constant(text: str) -> Any:
 def model_bytes(model: CodecModel) -> bytes:
     """Return a model as a file stores it."""
     plain, (text, values) = model.to_bytes(), model.parts()
-    said = squeeze(json.loads(text))
-    small = number(len(said)) + said + pack(values)
+    said = packing.squeeze(json.loads(text))
+    small = packing.number(len(said)) + said + packing.pack(values)
     return bytes([_SQUEEZED]) + small if len(small) < len(plain) else bytes([_PLAIN]) + plain
 
 
@@ -153,8 +144,8 @@ def read_model_bytes(data: bytes) -> CodecModel:
     """Invert ``model_bytes``; ``CodecError`` if the bytes are not its result."""
     form, cursor = _form(data)
     if form == _SQUEEZED:
-        said: Any = unsqueeze(cursor.counted(), "the model", MODEL_WORDS)
-        model = CodecModel.from_parts(said, unpack(cursor.take(cursor.left), "the model"))
+        said: Any = packing.unsqueeze(cursor.counted(), "the model", MODEL_WORDS)
+        model = CodecModel.from_parts(said, packing.unpack(cursor.take(cursor.left), "the model"))
     else:
         model = CodecModel.from_bytes(cursor.take(cursor.left))
     check_description(model)
@@ -180,15 +171,15 @@ def _arrays_size(data: bytes) -> int:
     form, cursor = _form(data)
     if form == _SQUEEZED:
         cursor.counted()
-        return unpacked_size(cursor.take(cursor.left))
+        return packing.unpacked_size(cursor.take(cursor.left))
     try:
         return max(0, zstandard.frame_content_size(cursor.take(cursor.left)))
     except zstandard.ZstdError as error:
         raise CodecError(f"the model cannot be read: {error}.") from error
 
 
-def _form(data: bytes) -> tuple[int, Cursor]:
-    cursor = Cursor(data, "the model")
+def _form(data: bytes) -> tuple[int, packing.Cursor]:
+    cursor = packing.Cursor(data, "the model")
     form = cursor.take(1)[0]
     if form not in (_PLAIN, _SQUEEZED):
         raise CodecError("the model is stored in an unknown way.")

@@ -16,14 +16,8 @@ from kernelatoms.codec.limits import CodecError
 from kernelatoms.codec.loops import columns
 from kernelatoms.codec.loops.rows import code_rows
 from kernelatoms.codec.loops.slices import code_slices
+from kernelatoms.codec.models import dictionaries
 from kernelatoms.codec.models.codec_model import CodecModel, ReadyModel, check_description
-from kernelatoms.codec.models.dictionaries import (
-    LEARNED,
-    atoms_of,
-    check_dictionary,
-    code_dictionary,
-    code_kernel_dictionary,
-)
 from kernelatoms.codec.models.quantised import QuantisedBlock
 
 Array = NDArray[Any]
@@ -107,9 +101,9 @@ PREDICTORS: dict[str, Callable[[QuantisedBlock, CodecModel], None]] = {
     "lags": code_lags,
     "interpolation": code_interpolation,
     "columns": code_columns,
-    "pca": code_dictionary,
-    "ksvd": code_dictionary,
-    "kscdl": code_kernel_dictionary,
+    "pca": dictionaries.code_dictionary,
+    "ksvd": dictionaries.code_dictionary,
+    "kscdl": dictionaries.code_kernel_dictionary,
 }
 
 
@@ -119,7 +113,7 @@ def ready(model: CodecModel) -> ReadyModel:
         return model
     check_model(model)
     try:
-        atoms = atoms_of(model) if model.predictor in LEARNED else None
+        atoms = dictionaries.atoms_of(model) if model.predictor in dictionaries.LEARNED else None
     except ValueError as error:
         raise CodecError(f"the model's atoms cannot be read: {error}") from error
     return ReadyModel(**vars(model), mean_and_atoms=atoms)
@@ -160,7 +154,7 @@ def check_model(model: CodecModel) -> None:
         if not fits_columns(model.n_columns, len(lags), parents):
             raise CodecError(f"{model.n_columns} columns are too many to learn from each other.")
     elif name != "exact":
-        check_dictionary(model)
+        dictionaries.check_dictionary(model)
 
 
 def longest_lag(model: CodecModel) -> int:

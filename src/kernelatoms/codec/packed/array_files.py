@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from kernelatoms.codec.blocks import Block, Compressed
 from kernelatoms.codec.limits import CodecError
-from kernelatoms.codec.packed.arrays import Layout, array_blocks, check_layout
+from kernelatoms.codec.packed.arrays import READERS, Layout, array_blocks, check_layout
 from kernelatoms.codec.packed.sources import PartPlan, check_room
 from kernelatoms.features.memory import check_fits
 from kernelatoms.files.tables.arrays import UnreadableError, read_header
@@ -133,11 +133,8 @@ class _NpzMember(_NpyFile):
     def __init__(self, path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> None:
         self.name, self._path, self._info = info.filename, path, info
         self.deflated = info.compress_type != zipfile.ZIP_STORED
-        self.layout, self.head = Layout((info.file_size,), False, _RAW), ""
         with archive.open(info) as file:
-            if file.read(len(_MAGIC)) == _MAGIC:
-                file.seek(0)
-                self.layout, self.head = _layout(file, info.file_size)
+            self.layout, self.head = _layout(file, info.file_size)
         self.approximate = self.layout.approximate
 
     def pieces(self, n_rows: int) -> Iterator[Array]:
@@ -188,7 +185,7 @@ def _layout(file: IO[bytes], size: int) -> tuple[Layout, str]:
     start = file.read(12)
     file.seek(0)
     raw = Layout((size,), False, _RAW), ""
-    if start[6:8] not in (b"\x01\x00", b"\x02\x00"):
+    if start[:8] not in READERS:
         return raw
     wide = 4 if start[6:7] == b"\x02" else 2
     length = 8 + wide + int.from_bytes(start[8 : 8 + wide], "little")

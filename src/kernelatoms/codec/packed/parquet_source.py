@@ -12,23 +12,8 @@ from pyarrow import parquet
 
 from kernelatoms.codec.blocks import Block, Compressed
 from kernelatoms.codec.limits import HEADER_SIZE, TEXT_EXPANSION, TEXT_SIZE
+from kernelatoms.codec.packed import parquet_rows, sources
 from kernelatoms.codec.packed.arrow_columns import exact_columns, missing_marks
-from kernelatoms.codec.packed.parquet_rows import (
-    CODECS,
-    finisher,
-    largest,
-    least_width,
-    matrix_type,
-    read_as_floats,
-    stored_schema,
-)
-from kernelatoms.codec.packed.sources import (
-    PartPlan,
-    as_ranges,
-    choose_columns,
-    from_ranges,
-    other_columns,
-)
 from kernelatoms.codec.packing import pack, stored
 from kernelatoms.files.tables.table import TableError
 from kernelatoms.limits import check_size
@@ -61,30 +46,31 @@ class ParquetSource:
             groups = map(metadata.row_group, range(metadata.num_row_groups))
             n_bytes = sum(group.total_byte_size for group in groups)
             # Repeated values take no bytes in the file.
-            n_bytes = max(n_bytes, self._n_rows * sum(map(least_width, self._schema.types)))
+            row_bytes = sum(map(parquet_rows.least_width, self._schema.types))
+            n_bytes = max(n_bytes, self._n_rows * row_bytes)
             check_size(n_bytes, self._file_size, max_size)
             n_bytes = max(n_bytes, self._n_rows * _row_bytes(file))
             self._details = _details(metadata)
         names, types = list(self._schema.names), list(self._schema.types)
         if like is None:
-            self._chosen = choose_columns(
+            self._chosen = sources.choose_columns(
                 path, names, [_default(kind) for kind in types], approximate, exact, all_exact
             )
         else:
-            self._schema = _same_schema(path, self._schema, stored_schema(like))
-            self._chosen = from_ranges(like.header.table.get("approximate", []), len(types))
+            self._schema = _same_schema(path, self._schema, parquet_rows.stored_schema(like))
+            self._chosen = sources.from_ranges(like.header.table.get("approximate", []), len(types))
             self._details = {k: v for k, v in like.header.table.items() if k != "approximate"}
-        self._kept = other_columns(self._chosen, len(types))
+        self._kept = sources.other_columns(self._chosen, len(types))
         self.columns: dict[str, list[str]] = {
             "approximate": [names[i] for i in self._chosen],
             "exact": [names[i] for i in self._kept],
         }
-        self._dtype = matrix_type([types[i] for i in self._chosen])
+        self._dtype = parquet_rows.matrix_type([types[i] for i in self._chosen])
         # Rows of long texts count by their bytes.
         row_values = max(len(self._chosen), n_bytes // max(1, self._n_rows) // 16, 1)
         n_columns = len(self._chosen) if self._n_rows else 0
         dtype = self._dtype if n_columns else ""
-        self.parts = [PartPlan("", "", self._n_rows, row_values, n_columns, 0, dtype)]
+        self.parts = [sources.PartPlan("", "", self._n_rows, row_values, n_columns, 0, dtype)]
 
     def sample(self, part: int, n_rows: int) -> Array:
         """Return the first rows of the matrix."""
@@ -92,7 +78,7 @@ class ParquetSource:
 
     def blocks(self, part: int, block_rows: int) -> Iterator[Block]:
         """Yield the blocks of the table."""
-        finish = finisher([self._schema.types[i] for i in self._chosen])
+        finish = parquet_rows.finisher([self._schema.types[i] for i in self._chosen])
         for batch in _in_pieces(self._batches(block_rows)):
             chosen = [batch.column(i) for i in self._chosen]
             matrix, exact = None, b""
@@ -104,7 +90,7 @@ class ParquetSource:
 
     def table(self) -> Mapping[str, Any]:
         """Return the approximate columns, and how the file was written."""
-        return {"approximate": as_ranges(self._chosen), **self._details}
+        return {"approximate": sources.as_ranges(self._chosen), **self._details}
 
     def schema(self) -> bytes:
         """Return names, types and metadata; ``ValueError`` if they are too long."""
@@ -143,8 +129,8 @@ class ParquetSource:
         matrix = np.empty((len(columns[0]), len(columns)), self._dtype)
         for i, column in enumerate(columns):
             matrix[:, i] = column.to_numpy(zero_copy_only=False)
-            if not read_as_floats(column.type):
-                matrix[:, i] = np.minimum(matrix[:, i], largest(column.type))
+            if not parquet_rows.read_as_floats(column.type):
+                matrix[:, i] = np.minimum(matrix[:, i], parquet_rows.largest(column.type))
         return matrix
 
 
@@ -198,7 +184,7 @@ def _details(metadata: Any) -> dict[str, Any]:
         first = metadata.row_group(0)
         if first.num_columns:
             codec = first.column(0).compression.lower().replace("uncompressed", "none")
-            if codec != "snappy" and codec in CODECS:
+            if codec != "snappy" and codec in parquet_rows.CODECS:
                 found["codec"] = codec
         if metadata.num_row_groups > 1 and 0 < first.num_rows < 1 << 20:
             found["group"] = first.num_rows
