@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from kernelatoms.codec.blocks import Block, Compressed
 from kernelatoms.codec.limits import CodecError
 from kernelatoms.codec.packed.arrays import READERS, Layout, array_blocks, check_layout
-from kernelatoms.codec.packed.sources import PartPlan, check_room
+from kernelatoms.codec.packed.sources import PartPlan, Source, check_room
 from kernelatoms.features.memory import check_fits
 from kernelatoms.files.tables.arrays import UnreadableError, read_header
 from kernelatoms.limits import TooLargeError, check_size
@@ -27,8 +27,8 @@ _MAGIC = b"\x93NUMPY"
 _RAW = np.dtype(np.uint8)
 
 
-class ArraySource:
-    """A ``.npy`` or ``.npz`` file; see ``sources.Source``.
+class ArraySource(Source):
+    """A ``.npy`` or ``.npz`` file.
 
     Arrays named in ``exact`` are exact; the rows are added to those of ``like``, a compressed
     array.
@@ -86,10 +86,6 @@ class ArraySource:
     def table(self) -> Mapping[str, Any]:
         """Return whether the members of an archive are deflated."""
         return {"deflated": True} if any(member.deflated for member in self._members) else {}
-
-    def schema(self) -> bytes:
-        """Return nothing: heads hold the types."""
-        return b""
 
 
 class _NpyFile:

@@ -30,6 +30,7 @@ from kernelatoms.codec.packed.csv_survey import (
 from kernelatoms.codec.packed.sources import (
     OnStep,
     PartPlan,
+    Source,
     as_ranges,
     choose_columns,
     other_columns,
@@ -43,8 +44,8 @@ Array = NDArray[Any]
 _MOST_FIXED = 6
 
 
-class CsvSource:
-    """A text file; see ``sources.Source``.
+class CsvSource(Source):
+    """A text file.
 
     Columns named in ``approximate`` and ``exact`` are exceptions from the default, or all are as in
     ``like``, a compressed table.
@@ -125,10 +126,6 @@ class CsvSource:
             "rest": self._rest.decode("latin-1"),
         }
         return {key: value for key, value in fields.items() if value}
-
-    def schema(self) -> bytes:
-        """Return nothing: text has no types."""
-        return b""
 
 
 class _Parsed:

@@ -24,8 +24,8 @@ Array = NDArray[Any]
 _LOOK_AT_ROWS, _MOST_BATCH = 1000, 1 << 27
 
 
-class ParquetSource:
-    """A ``.parquet`` file; see ``sources.Source``.
+class ParquetSource(sources.Source):
+    """A ``.parquet`` file.
 
     Columns named in ``approximate`` and ``exact`` are exceptions from the default, or all are as in
     ``like``, a compressed table.
@@ -107,7 +107,7 @@ class ParquetSource:
         """Yield batches of exactly ``n_rows`` rows, finally perhaps fewer."""
         waiting: list[Any] = []
         n_waiting = 0
-        with _opened(self.path) as file, _naming(self.path):
+        with _opened(self.path) as file:
             n_bytes = 0
             for batch in file.iter_batches(batch_size=n_rows, use_threads=False):
                 n_bytes += batch.nbytes
@@ -198,16 +198,12 @@ def _default(kind: Any) -> str:
     return "exact" if pyarrow.types.is_integer(kind) else "no numbers"
 
 
-def _opened(path: Path) -> Any:
-    with _naming(path):
-        return parquet.ParquetFile(path)
-
-
 @contextmanager
-def _naming(path: Path) -> Iterator[None]:
-    """Name the file in errors of pyarrow."""
+def _opened(path: Path) -> Iterator[Any]:
+    """Open a Parquet file; errors of pyarrow name it."""
     try:
-        yield
+        with parquet.ParquetFile(path) as file:
+            yield file
     except (pyarrow.ArrowException, OSError) as error:
         words = str(error).strip().splitlines() or [type(error).__name__]
         raise TableError(
