@@ -82,8 +82,7 @@ def compress(
     max_absolute : float or None, default=None
         The largest error per value. Without both bounds, numbers come back exactly.
     ratio : float or None, default=None
-        How many times smaller than the source the file should be: the smallest relative error that
-        achieves this is used.
+        How many times smaller the file should be, with the smallest relative error that does it.
     model : str, path or CodecModel, default="auto"
         "auto" for the model that takes the fewest bytes, the name of a model, or a ``.kam`` file
         written by ``kernelatoms codec fit``.
@@ -102,10 +101,10 @@ def compress(
     append : bool, default=False
         Add rows to a compressed file with the same columns; its bound and its model stay.
     max_size : int or None, default=None
-        The bytes that an ``.npz`` or ``.parquet`` source may become, in memory or on disk. By
-        default 4 GiB, or 256 times the size of the file if that is larger.
+        The bytes that an ``.npz`` or ``.parquet`` source may become; by default 4 GiB, or 256 times
+        its size if that is more.
     on_step : callable or None, default=None
-        Called as ``on_step(done, total, what)`` during the work; a total of 0 means unknown.
+        Called as ``on_step(done, total, what)``; a total of 0 means unknown.
 
     Returns
     -------

@@ -35,10 +35,9 @@ def decompress(
     model : str, path, CodecModel or None, default=None
         The ``.kam`` file that the file refers to, if it does not store its model.
     max_size : int or None, default=None
-        The bytes that the rows may become, in memory or on disk. By default 4 GiB, or 256 times
-        the size of the file if that is larger.
+        The bytes that the rows may become; by default 4 GiB, or 256 times the file if that is more.
     on_step : callable or None, default=None
-        Called as ``on_step(done, total, what)`` during the work; a total of 0 means unknown.
+        Called as ``on_step(done, total, what)``; a total of 0 means unknown.
 
     Returns
     -------
@@ -62,7 +61,14 @@ def decompress(
     refuse_to_overwrite(target, path)
     given = checked_model_file(model, max_size)
     with open_compressed(path, given, max_size) as opened:
-        _check_suffix(opened, path, target)
+        if opened.header.kind == "model":
+            raise ValueError(f"{path} holds a model, and no rows.")
+        suffixes = _suffixes(opened.header.kind)
+        if target.suffix.lower() not in suffixes:
+            raise ValueError(
+                f"{path} holds a {suffixes[0]} file; the destination must end so, got "
+                f"{target.name!r}."
+            )
         wanted = _checked_rows(opened, path, rows)
         with replacing(target) as file:
             restore(opened, file, target.parent, wanted, on_step or quiet)
@@ -82,16 +88,6 @@ def restored_name(source: Any, max_size: int | None = None) -> Path:
 
 def _suffixes(kind: str) -> tuple[str, ...]:
     return {"csv": (".csv", ".tsv", ".txt"), "array": (".npy",)}.get(kind, (f".{kind}",))
-
-
-def _check_suffix(opened: Compressed, path: Path, target: Path) -> None:
-    if opened.header.kind == "model":
-        raise ValueError(f"{path} holds a model, and no rows.")
-    suffixes = _suffixes(opened.header.kind)
-    if target.suffix.lower() not in suffixes:
-        raise ValueError(
-            f"{path} holds a {suffixes[0]} file; the destination must end so, got {target.name!r}."
-        )
 
 
 def _checked_rows(opened: Compressed, path: Path, rows: Any) -> tuple[int, int] | None:

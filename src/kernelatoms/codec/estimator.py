@@ -142,8 +142,7 @@ class KernelCodec(Estimator):
         data : bytes
             The result of ``encode``.
         max_size : int or None, default=None
-            The bytes that the rows may become. By default 4 GiB, or 256 times the size of ``data``
-            if that is larger.
+            The bytes that the rows may become; by default 4 GiB, or 256 times ``data`` if more.
 
         Returns
         -------

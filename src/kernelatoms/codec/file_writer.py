@@ -1,5 +1,6 @@
 """Blocks of a source to a compressed file, and the models of the file: given, named or chosen."""
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -272,11 +273,12 @@ def bound_for_ratio(
         nonlocal steps
         steps += 1
         on_step(steps, 20, f"looking for a ratio of {ratio:g}")
-        counter: Any = _Counter()
-        write_compressed(
-            source, counter, bound, models, block_rows=block_rows, on_step=quiet, most_rows=share
-        )
-        return original * share / counter.size
+        with open(os.devnull, "wb") as nowhere:
+            n_bytes, _ = write_compressed(
+                source, nowhere, bound, models, block_rows=block_rows, on_step=quiet,
+                most_rows=share,
+            )  # fmt: skip
+        return original * share / n_bytes
 
     def smallest(models: Models, low: float = _SMALLEST, high: float = _LARGEST) -> float:
         return _smallest_error(lambda e: reached(Bound(relative=e), models) >= ratio, low, high)
@@ -309,13 +311,3 @@ def _smallest_error(enough: Callable[[float], bool], low: float, high: float) ->
             break
         low, high = (low, middle) if enough(middle) else (middle, high)
     return high
-
-
-class _Counter:
-    """A file that only counts what is written to it."""
-
-    size = 0
-
-    def write(self, data: bytes) -> int:
-        self.size += len(data)
-        return len(data)

@@ -18,8 +18,7 @@ from kernelatoms.codec.arguments import (
 from kernelatoms.codec.blocks import Compressed, rows_per_block
 from kernelatoms.codec.bounds import SHARES, ErrorStats, row_errors
 from kernelatoms.codec.container import section_sizes
-from kernelatoms.codec.models.codec_model import CodecModel
-from kernelatoms.codec.packed.kinds import column_names, decoded_matrices, open_source, shapes_of
+from kernelatoms.codec.packed.kinds import decoded_matrices, open_source, shapes_of, table_columns
 from kernelatoms.codec.packed.sources import OnStep, Source, quiet
 
 Array = NDArray[Any]
@@ -58,8 +57,7 @@ class CompressedInfo:
     trials : tuple of (str, int)
         The models that were compared when the file was written, with their bytes.
     row_errors : dict of float to float
-        Quantiles of the rows' relative errors: 0.5, 0.9, 0.99 and 1; measured on the original if
-        it is given, otherwise recorded by the encoder.
+        Quantiles of the rows' relative errors (0.5, 0.9, 0.99, 1), as measured, else as recorded.
     largest_error : float
         The largest error of a value.
     rows_beyond : int
@@ -112,10 +110,9 @@ def inspect_compressed(
     model : str, path, CodecModel or None, default=None
         The ``.kam`` file that the file refers to, if it does not store its model.
     max_size : int or None, default=None
-        The bytes that a file may become, in memory or on disk. By default 4 GiB, or 256 times
-        the size of the file if that is larger.
+        The bytes that a file may become; by default 4 GiB, or 256 times its size if that is more.
     on_step : callable or None, default=None
-        Called as ``on_step(done, total, what)`` during the work; a total of 0 means unknown.
+        Called as ``on_step(done, total, what)``; a total of 0 means unknown.
 
     Returns
     -------
@@ -145,25 +142,20 @@ def inspect_compressed(
         if original is not None:
             stats, beyond = _measure(opened, checked_source(original), max_size, on_step)
         errors = tuple(header.errors) if stats is None else stats.numbers()
+        names = {} if given is None else {given.digest: given.predictor}
         models = {model.digest: model.predictor for model in opened.stored}
+        models |= {digest: names.get(digest, "in a file of its own") for digest in opened.digests}
         return CompressedInfo(
             path=path, kind=header.kind, n_bytes=opened.reader.size, original_bytes=header.size,
             ratio=header.size / opened.reader.size, version=header.by,
             max_error=header.bound.relative, max_absolute=header.bound.absolute,
             shapes=shapes_of(opened), sections=section_sizes(opened.reader),
             n_blocks=len(opened.reader.entries),
-            models={**models, **{d: _name_of(d, given) for d in opened.digests}},
-            stored=not opened.digests, trials=tuple(header.trials),
+            models=models, stored=not opened.digests, trials=tuple(header.trials),
             row_errors=dict(zip(SHARES, errors, strict=False)),
             largest_error=errors[4] if len(errors) > 4 else 0.0,
             measured=stats is not None, rows_beyond=beyond,
         )  # fmt: skip
-
-
-def _name_of(digest: str, given: CodecModel | None) -> str:
-    if given is None or given.digest != digest:
-        return "in a file of its own"
-    return given.predictor
 
 
 def _both_matrices(
@@ -255,7 +247,9 @@ def matrices_to_draw(
         else:
             pairs = _both_matrices(opened, checked_source(original), parts[0], max_size)
         rows, decoded = _first_rows(pairs, most_rows)
-        return Drawn(name, None if original is None else rows, decoded, column_names(opened))
+        table = table_columns(opened)
+        names = None if table is None else table[0]
+        return Drawn(name, None if original is None else rows, decoded, names)
 
 
 def _first_rows(pieces: Iterator[tuple[Array, Array]], most: int) -> tuple[Array, Array]:

@@ -20,22 +20,11 @@ _NOTHING = np.empty(0, np.uint8)
 def encode_integers(
     k: Array, coded: Array, steps: Array, slice_rows: int = 0, lag: int = 0
 ) -> Array:
-    """Return a matrix of integers as bytes.
+    """Return a matrix of integers as bytes (uint8); small integers take fewer.
 
-    Parameters
-    ----------
-    k : int32 array of shape (n, m)
-        The integers, at most 2^30 in magnitude; small ones take fewer bytes.
-    coded : uint8 array of shape (n, m)
-        1 where an integer is coded, 0 elsewhere; known to the decoder.
-    steps : int32 array of shape (n,)
-        The unit of every row, 2^(steps / 16); at most 2^20 in magnitude.
-    slice_rows, lag : int
-        The distances to the two most related rows before; 0 for none in particular.
-
-    Returns
-    -------
-    uint8 array of shape (n_bytes,)
+    ``k`` (int32, (n, m)) are at most 2^30 in magnitude, ``coded`` is 1 where they are coded, which
+    the decoder knows. The unit of a row is 2^(steps / 16), with steps up to 2^20 in magnitude.
+    ``slice_rows`` and ``lag`` are the distances to the two most related rows before; 0 for none.
     """
     if not coded.any():
         return _NOTHING
@@ -87,15 +76,24 @@ def decode_bits(data: Array, shape: tuple[int, int]) -> Array:
     return mask
 
 
+def encode_all(k: Array) -> Array:
+    """Return a matrix of integers of one unit, all of them coded, as bytes."""
+    return encode_integers(k, np.ones(k.shape, np.uint8), np.zeros(len(k), np.int32))
+
+
+def decode_all(data: Array, shape: tuple[int, int]) -> Array:
+    """Invert ``encode_all``; raises as ``decode_integers``."""
+    return decode_integers(data, np.ones(shape, np.uint8), np.zeros(shape[0], np.int32))
+
+
 def encode_small(values: Array) -> Array:
     """Return a sequence of small integers as bytes."""
-    n = len(values)
-    return encode_integers(values[:, None], np.ones((n, 1), np.uint8), np.zeros(n, np.int32))
+    return encode_all(values[:, None])
 
 
 def decode_small(data: Array, n: int) -> Array:
     """Invert ``encode_small``."""
-    return decode_integers(data, np.ones((n, 1), np.uint8), np.zeros(n, np.int32))[:, 0]
+    return decode_all(data, (n, 1))[:, 0]
 
 
 def _for_loops(array: Array, dtype: type) -> Array:

@@ -77,9 +77,7 @@ def dictionary_model(
     k = np.rint(np.concatenate([mean[None] / steps[0], atoms / steps[1]]))
     if not np.abs(k).max(initial=0) < 1 << 30 or k.size > _MOST_NUMBERS:
         raise ValueError("atoms and mean do not fit their steps.")
-    data = entropy.encode_integers(
-        k.astype(np.int32), np.ones(k.shape, np.uint8), np.zeros(len(k), np.int32)
-    )
+    data = entropy.encode_all(k.astype(np.int32))
     settings |= {"n_atoms": len(atoms), "atom_code": atom_code, "mean_code": mean_code}
     return CodecModel(predictor, m, slice_rows, settings=settings, arrays={"atoms": data})
 
@@ -89,8 +87,7 @@ def atoms_of(model: CodecModel) -> tuple[Array, Array]:
     if isinstance(model, ReadyModel) and model.mean_and_atoms is not None:
         return model.mean_and_atoms
     data, settings = model.arrays["atoms"], model.settings
-    shape = settings["n_atoms"] + 1, model.n_columns
-    k = entropy.decode_integers(data, np.ones(shape, np.uint8), np.zeros(shape[0], np.int32))
+    k = entropy.decode_all(data, (settings["n_atoms"] + 1, model.n_columns))
     return k[0] * step_of(settings["mean_code"]), k[1:] * step_of(settings["atom_code"])
 
 

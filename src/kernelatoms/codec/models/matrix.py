@@ -106,7 +106,7 @@ def _encode(rows: Array, bound: Bound, model: CodecModel, unit: Unit, exact_rows
         b"" if observed.all() else entropy.encode_bits(~observed).tobytes(),
         entropy.encode_small(kinds).tobytes() if kinds.any() else b"",
         entropy.encode_small(np.diff(block.codes, prepend=0)).tobytes(),
-        _side_bytes(block),
+        entropy.encode_all(block.side).tobytes(),
         _integer_bytes(block, model),
         _planes(rows[exact]) if exact.any() else b"",
     ]
@@ -154,7 +154,9 @@ def _decode(data: bytes, model: CodecModel, n_rows: int, dtype: np.dtype) -> Arr
     if codes.min(initial=0) < LEAST_CODE or codes.max(initial=0) > MOST_CODE:
         raise CodecError("a block has steps that are never taken.")
     block.codes[:] = codes
-    _read_side(block, model, parts[3])
+    if len(parts[3]) and not n_side(model):
+        raise CodecError("a block has side information that its model does not use.")
+    block.side = entropy.decode_all(parts[3], (n_rows, n_side(model)))
     _read_integers(block, model, parts[4].tobytes())
     PREDICTORS[model.predictor](block, model)
     rows = unit.back(block.rows, dtype)
@@ -236,19 +238,6 @@ def _read_integers(block: QuantisedBlock, model: CodecModel, data: bytes) -> Non
 def _rows_before(rows: Array, slice_rows: int) -> int:
     """Return the rows of a slice that are in a part."""
     return int(np.searchsorted(rows, slice_rows)) if slice_rows else 0
-
-
-def _side_bytes(block: QuantisedBlock) -> bytes:
-    coded = np.ones(block.side.shape, np.uint8)
-    return entropy.encode_integers(block.side, coded, block.codes * 0).tobytes()
-
-
-def _read_side(block: QuantisedBlock, model: CodecModel, data: Array) -> None:
-    width = n_side(model)
-    if len(data) and not width:
-        raise CodecError("a block has side information that its model does not use.")
-    coded = np.ones((len(block.k), width), np.uint8)
-    block.side = entropy.decode_integers(data, coded, np.zeros(len(coded), np.int32))
 
 
 def _planes(values: Array) -> bytes:

@@ -71,7 +71,7 @@ def decoded_matrices(opened: Compressed, part: int) -> Iterator[Array]:
 
 def shapes_of(opened: Compressed) -> dict[str, str]:
     """Describe each part of a file."""
-    found, table = {}, _table_columns(opened)
+    found, table = {}, table_columns(opened)
     for i, part in enumerate(opened.header.parts):
         if table is None:
             words = _describe(part_layout(opened, i), part.model >= 0)
@@ -82,14 +82,8 @@ def shapes_of(opened: Compressed) -> dict[str, str]:
     return found
 
 
-def column_names(opened: Compressed) -> list[str] | None:
-    """Return the names of a table's approximate columns; None for arrays."""
-    table = _table_columns(opened)
-    return None if table is None else table[0]
-
-
-def _table_columns(opened: Compressed) -> tuple[list[str], int] | None:
-    """Return the names of a table's approximate columns, and the number of all columns."""
+def table_columns(opened: Compressed) -> tuple[list[str], int] | None:
+    """Return a table's approximate columns, and the number of all columns; None for arrays."""
     if opened.header.kind == "csv":
         layout = read_layout(opened)
         return [layout.dialect.names[i] for i in layout.chosen], layout.dialect.n_columns

@@ -134,11 +134,6 @@ def _to_type(values: Array, kind: Any) -> Array:
     return inside.clip(float(ends.min), high).astype(dtype)
 
 
-def read_as_floats(kind: Any) -> bool:
-    """Whether a type is a float type."""
-    return np.dtype(kind.to_pandas_dtype()).kind == "f"
-
-
 def largest(kind: Any) -> float:
     """Return the largest float64 within an integer type, whose maximum may not be a float64."""
     end = np.iinfo(np.dtype(kind.to_pandas_dtype())).max

@@ -129,7 +129,7 @@ class ParquetSource(sources.Source):
         matrix = np.empty((len(columns[0]), len(columns)), self._dtype)
         for i, column in enumerate(columns):
             matrix[:, i] = column.to_numpy(zero_copy_only=False)
-            if not parquet_rows.read_as_floats(column.type):
+            if pyarrow.types.is_integer(column.type):
                 matrix[:, i] = np.minimum(matrix[:, i], parquet_rows.largest(column.type))
         return matrix
 
