@@ -12,8 +12,12 @@ from kernelatoms.codec.packed.array_files import ArraySource, part_layout, resto
 from kernelatoms.codec.packed.arrays import Layout
 from kernelatoms.codec.packed.csv_lines import BlockTexts, read_layout, restore_csv
 from kernelatoms.codec.packed.csv_source import CsvSource
-from kernelatoms.codec.packed.parquet_rows import chosen_columns, decoded_numbers, restore_parquet
-from kernelatoms.codec.packed.parquet_source import ParquetSource
+from kernelatoms.codec.packed.parquet_files import (
+    ParquetSource,
+    chosen_columns,
+    decoded_numbers,
+    restore_parquet,
+)
 from kernelatoms.codec.packed.sources import OnStep, Source, quiet
 from kernelatoms.files.tables.table import TableError
 
