@@ -29,12 +29,12 @@ from kernelatoms.codec.packed.csv_survey import (
 )
 from kernelatoms.codec.packed.sources import (
     OnStep,
-    PartPlan,
     Source,
     as_ranges,
     choose_columns,
     other_columns,
     quiet,
+    table_plan,
 )
 from kernelatoms.codec.packing import number
 
@@ -77,10 +77,8 @@ class CsvSource(Source):
                 f"{path}: lines that do not have {len(names)} fields are kept as they are; there "
                 f"are {found.n_odd:,}."
             )
-        n_columns = len(self._layout.chosen) if self._n_rows else 0
-        row_values = max(n_columns, path.stat().st_size // max(1, self._n_rows) // 16, 1)
-        dtype = "f8" if n_columns else ""
-        self.parts = [PartPlan("", "", self._n_rows, row_values, n_columns, 0, dtype)]
+        n_bytes = path.stat().st_size
+        self.parts = [table_plan(self._n_rows, len(self._layout.chosen), n_bytes, "f8")]
 
     def _choose(
         self, found: Survey, approximate: Sequence[str], exact: Sequence[str], all_exact: bool

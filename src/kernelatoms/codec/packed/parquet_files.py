@@ -72,11 +72,7 @@ class ParquetSource(sources.Source):
             "exact": [names[i] for i in self._kept],
         }
         self._dtype = arrow_columns.matrix_type([types[i] for i in self._chosen])
-        # Rows of long texts count by their bytes.
-        row_values = max(len(self._chosen), n_bytes // max(1, self._n_rows) // 16, 1)
-        n_columns = len(self._chosen) if self._n_rows else 0
-        dtype = self._dtype if n_columns else ""
-        self.parts = [sources.PartPlan("", "", self._n_rows, row_values, n_columns, 0, dtype)]
+        self.parts = [sources.table_plan(self._n_rows, len(self._chosen), n_bytes, self._dtype)]
 
     def sample(self, part: int, n_rows: int) -> Array:
         """Return the first rows of the matrix."""

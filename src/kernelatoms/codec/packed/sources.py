@@ -36,6 +36,14 @@ class PartPlan:
     dtype: str = ""  # the type of that matrix, "f4" or "f8"; empty if there is none
 
 
+def table_plan(n_rows: int, n_columns: int, n_bytes: int, dtype: str) -> PartPlan:
+    """Return the plan of a table; rows of long texts count by their bytes."""
+    row_values = max(n_columns, n_bytes // max(1, n_rows) // 16, 1)
+    if not n_columns or not n_rows:
+        return PartPlan("", "", n_rows, row_values)
+    return PartPlan("", "", n_rows, row_values, n_columns, 0, dtype)
+
+
 class Source(Protocol):
     """A file to compress, read as often as needed."""
 
