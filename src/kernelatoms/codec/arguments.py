@@ -80,13 +80,15 @@ def checked_model_file(model: Any, max_size: int | None) -> CodecModel | None:
     return given
 
 
-def checked_names(argument: str, value: Any) -> list[str]:
-    """Return names of columns as a list."""
-    names = [value] if isinstance(value, str) else list(value)
-    for name in names:
-        if not isinstance(name, str):
-            raise TypeError(f"{argument} must be names of columns, got {name!r}.")
-    return names
+def checked_names(**arguments: Any) -> list[list[str]]:
+    """Return the names of columns in each argument as a list."""
+    found = []
+    for argument, value in arguments.items():
+        found.append([value] if isinstance(value, str) else list(value))
+        for name in found[-1]:
+            if not isinstance(name, str):
+                raise TypeError(f"{argument} must be names of columns, got {name!r}.")
+    return found
 
 
 @contextmanager

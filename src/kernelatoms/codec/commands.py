@@ -351,7 +351,7 @@ def _draw(
     from kernelatoms.codec.report import compression_figure, figure_bytes
     from kernelatoms.files.writing import write_whole
 
-    drawn = matrices_to_draw(info.path, original, model=model, max_size=max_size)
+    drawn = matrices_to_draw(info.path, original, model, max_size)
     title = f"{info.path.name}{f', {drawn.name}' if drawn.name else ''}"
     if info.ratio:
         title += f": {times_smaller(info.ratio)}"

@@ -15,16 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms import __version__
-from kernelatoms.codec.arguments import (
-    COMPRESSED,
-    check_max_size,
-    checked_bound,
-    checked_model,
-    checked_names,
-    checked_source,
-    naming,
-    open_compressed,
-)
+from kernelatoms.codec import arguments
 from kernelatoms.codec.blocks import Compressed, rows_per_block
 from kernelatoms.codec.bounds import ErrorStats
 from kernelatoms.codec.container import Header, Tail, Writer
@@ -131,10 +122,10 @@ def compress(
     True
     """
     on_step = on_step or quiet
-    bound = checked_bound(max_error, max_absolute)
-    check_max_size(max_size)
-    given = checked_model(model, store_model, max_size)
-    names = [checked_names("approximate", approximate), checked_names("exact", exact)]
+    bound = arguments.checked_bound(max_error, max_absolute)
+    arguments.check_max_size(max_size)
+    given = arguments.checked_model(model, store_model, max_size)
+    names = arguments.checked_names(approximate=approximate, exact=exact)
     if symmetric is not None:
         check_flag("symmetric", symmetric)
     if block_rows is not None:
@@ -144,12 +135,12 @@ def compress(
         check_real("ratio", ratio, low=1, low_open=True)
         if max_absolute is not None:
             raise ValueError("give ratio or max_absolute, not both.")
-    path = checked_source(source)
+    path = arguments.checked_source(source)
     target = _target(path, destination, append)
     with (
         one_writer(target, lambda: on_step(0, 0, "waiting for another writer")) as check,
         _extended(target, append, given, max_size) as old,
-        naming(path),
+        arguments.naming(path),
     ):
         if old is not None:
             _refuse_to_change(ratio, names)
@@ -179,7 +170,7 @@ def compress(
 
 def compressed_name(path: Path) -> Path:
     """Return the default name of the compressed file."""
-    return path.with_name(path.name + COMPRESSED)
+    return path.with_name(path.name + arguments.COMPRESSED)
 
 
 def _target(path: Path, destination: Any, append: bool) -> Path:
@@ -214,7 +205,7 @@ def _extended(
         yield None
         return
     model = given if isinstance(given, CodecModel) else None
-    with open_compressed(target, model, max_size) as opened:
+    with arguments.open_compressed(target, model, max_size) as opened:
         if len(opened.header.parts) != 1 or opened.header.kind == "array":
             raise ValueError(f"append: {target} does not hold one table or one array.")
         # A file without rows has no model yet.
@@ -275,14 +266,14 @@ def fit_codec(
     'lags'
     """
     on_step = on_step or quiet
-    bound = checked_bound(max_error, max_absolute)
-    check_max_size(max_size)
-    if not isinstance(checked_model(model), str):
+    bound = arguments.checked_bound(max_error, max_absolute)
+    arguments.check_max_size(max_size)
+    if not isinstance(arguments.checked_model(model), str):
         raise ValueError("model: name a model, or leave it to be chosen; a file is fitted already.")
-    path, target = checked_source(source), check_target(destination)
+    path, target = arguments.checked_source(source), check_target(destination)
     refuse_to_overwrite(target, path)
-    with naming(path):
-        names = [checked_names("approximate", approximate), checked_names("exact", exact)]
+    with arguments.naming(path):
+        names = arguments.checked_names(approximate=approximate, exact=exact)
         opened = open_source(path, *names, max_size=max_size, on_step=on_step)
         numbers = [i for i, plan in enumerate(opened.parts) if plan.n_columns]
         if len(numbers) != 1:

@@ -3,13 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from kernelatoms.codec.arguments import (
-    COMPRESSED,
-    check_max_size,
-    checked_model_file,
-    checked_source,
-    open_compressed,
-)
+from kernelatoms.codec import arguments
 from kernelatoms.codec.blocks import Compressed
 from kernelatoms.codec.packed.kinds import restore
 from kernelatoms.codec.packed.sources import OnStep, quiet
@@ -56,11 +50,11 @@ def decompress(
     ...     np.load(some).shape
     (2, 3)
     """
-    check_max_size(max_size)
-    path, target = checked_source(source), check_target(destination)
+    arguments.check_max_size(max_size)
+    path, target = arguments.checked_source(source), check_target(destination)
     refuse_to_overwrite(target, path)
-    given = checked_model_file(model, max_size)
-    with open_compressed(path, given, max_size) as opened:
+    given = arguments.checked_model_file(model, max_size)
+    with arguments.open_compressed(path, given, max_size) as opened:
         if opened.header.kind == "model":
             raise ValueError(f"{path} holds a model, and no rows.")
         suffixes = _suffixes(opened.header.kind)
@@ -77,10 +71,10 @@ def decompress(
 
 def restored_name(source: Any, max_size: int | None = None) -> Path:
     """Return the default name of the restored file."""
-    path = checked_source(source)
-    with open_compressed(path, max_size=max_size) as opened:
+    path = arguments.checked_source(source)
+    with arguments.open_compressed(path, max_size=max_size) as opened:
         suffixes = _suffixes(opened.header.kind)
-    bare = path.with_suffix("") if path.suffix.lower() == COMPRESSED else path
+    bare = path.with_suffix("") if path.suffix.lower() == arguments.COMPRESSED else path
     if bare.suffix.lower() in suffixes and bare != path:
         return bare
     return bare.with_name(bare.name + suffixes[0])

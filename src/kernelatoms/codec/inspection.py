@@ -8,13 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.codec.arguments import (
-    check_max_size,
-    checked_model_file,
-    checked_source,
-    naming,
-    open_compressed,
-)
+from kernelatoms.codec import arguments
 from kernelatoms.codec.blocks import Compressed, rows_per_block
 from kernelatoms.codec.bounds import SHARES, ErrorStats, row_errors
 from kernelatoms.codec.container import section_sizes
@@ -22,6 +16,9 @@ from kernelatoms.codec.packed.kinds import decoded_matrices, open_source, shapes
 from kernelatoms.codec.packed.sources import OnStep, Source, quiet
 
 Array = NDArray[Any]
+
+# Rows of a figure, at most.
+_DRAWN_ROWS = 2000
 
 
 @dataclass(frozen=True)
@@ -131,16 +128,16 @@ def inspect_compressed(
     True
     """
     on_step = on_step or quiet
-    check_max_size(max_size)
-    path = checked_source(source)
-    given = checked_model_file(model, max_size)
-    with open_compressed(path, given, max_size) as opened:
+    arguments.check_max_size(max_size)
+    path = arguments.checked_source(source)
+    given = arguments.checked_model_file(model, max_size)
+    with arguments.open_compressed(path, given, max_size) as opened:
         on_step(0, 0, "comparing checksums")
         opened.check()
         header = opened.header
         stats, beyond = None, 0
         if original is not None:
-            stats, beyond = _measure(opened, checked_source(original), max_size, on_step)
+            stats, beyond = _measure(opened, arguments.checked_source(original), max_size, on_step)
         errors = tuple(header.errors) if stats is None else stats.numbers()
         names = {} if given is None else {given.digest: given.predictor}
         models = {model.digest: model.predictor for model in opened.stored}
@@ -188,7 +185,7 @@ def _measure(
 def _open_original(opened: Compressed, original: Path, max_size: int | None) -> Source:
     """Open the original of a compressed file with the same approximate columns."""
     header = opened.header
-    with naming(original):
+    with arguments.naming(original):
         if header.kind == "npz":
             exact = [part.name for part in header.parts if part.model < 0 and part.name]
             source = open_source(original, (), exact, max_size=max_size)
@@ -230,13 +227,10 @@ class Drawn(NamedTuple):
     column_names: list[str] | None  # names of a table's columns
 
 
-def matrices_to_draw(
-    source: Any, original: Any = None, *, model: Any = None, most_rows: int = 2000,
-    max_size: int | None = None,
-) -> Drawn:  # fmt: skip
-    """Return the first ``most_rows`` rows of a compressed file; see ``inspect_compressed``."""
-    given = checked_model_file(model, max_size)
-    with open_compressed(checked_source(source), given, max_size) as opened:
+def matrices_to_draw(source: Any, original: Any, model: Any, max_size: int | None) -> Drawn:
+    """Return the first rows of a compressed file; see ``inspect_compressed``."""
+    given = arguments.checked_model_file(model, max_size)
+    with arguments.open_compressed(arguments.checked_source(source), given, max_size) as opened:
         parts = [i for i, part in enumerate(opened.header.parts) if part.model >= 0]
         if not parts:
             raise ValueError(f"{source} holds no approximate numbers that could be drawn.")
@@ -245,16 +239,16 @@ def matrices_to_draw(
         if original is None:
             pairs = ((m, m) for m in decoded_matrices(opened, parts[0]))
         else:
-            pairs = _both_matrices(opened, checked_source(original), parts[0], max_size)
-        rows, decoded = _first_rows(pairs, most_rows)
+            pairs = _both_matrices(opened, arguments.checked_source(original), parts[0], max_size)
+        rows, decoded = _first_rows(pairs)
         table = table_columns(opened)
         names = None if table is None else table[0]
         return Drawn(name, None if original is None else rows, decoded, names)
 
 
-def _first_rows(pieces: Iterator[tuple[Array, Array]], most: int) -> tuple[Array, Array]:
+def _first_rows(pieces: Iterator[tuple[Array, Array]]) -> tuple[Array, Array]:
     found: list[tuple[Array, Array]] = []
-    while sum(len(one) for one, _ in found) < most and (pair := next(pieces, None)):
+    while sum(len(one) for one, _ in found) < _DRAWN_ROWS and (pair := next(pieces, None)):
         found.append(pair)
-    one, other = (np.concatenate(arrays)[:most] for arrays in zip(*found, strict=True))
+    one, other = (np.concatenate(arrays)[:_DRAWN_ROWS] for arrays in zip(*found, strict=True))
     return one, other

@@ -71,7 +71,6 @@ class Layout:
         try:
             np.lib.format.write_array_header_1_0(file, fields)
         except ValueError:  # names of fields that are very long
-            file = io.BytesIO()
             np.lib.format.write_array_header_2_0(file, fields)
         return file.getvalue().decode("latin-1")
 
