@@ -55,7 +55,8 @@ _FIT_EXAMPLES = """**Example**
 `kernelatoms codec fit history.csv --output week.kam --max-error 1%`
 """
 
-_PICTURES, _MODEL = (".png", ".svg", ".pdf"), Path("model.kam")
+_PICTURES = (".png", ".svg", ".pdf")
+_MODEL_FILE = Path("model.kam")
 
 _codec = typer.Typer(
     name="codec",
@@ -249,7 +250,7 @@ def _inspect(
 @errors_as_messages
 def _fit(
     source: History,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The model file.")] = _MODEL,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The model file.")] = _MODEL_FILE,
     max_error: MaxError = None,
     max_absolute: MaxAbsolute = None,
     model: Annotated[

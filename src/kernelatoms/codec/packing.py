@@ -240,8 +240,7 @@ def _arranged(values: Array, form: int) -> bytes:
         # Differences wrap around, and so do sums.
         numbers = values.view(f"{_order(values.dtype)}u{width}").astype(f"<u{width}")
         values = np.diff(numbers, prepend=numbers.dtype.type(0))
-    planes = np.frombuffer(values.tobytes(), np.uint8).reshape(-1, width).T
-    return np.ascontiguousarray(planes).tobytes()
+    return np.frombuffer(values.tobytes(), np.uint8).reshape(-1, width).T.tobytes()
 
 
 def _word(dtype: np.dtype[Any]) -> int:

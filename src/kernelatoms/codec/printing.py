@@ -14,12 +14,8 @@ def times_smaller(ratio: float) -> str:
 
 
 def _bound_words(bounded: Any) -> str:
-    words = []
-    if bounded.max_error is not None:
-        words.append(f"{bounded.max_error:.4g} of every row's norm")
-    if bounded.max_absolute is not None:
-        words.append(f"{bounded.max_absolute:.4g} of every value")
-    return " and ".join(words)
+    bounds = ((bounded.max_error, "every row's norm"), (bounded.max_absolute, "every value"))
+    return " and ".join(f"{bound:.4g} of {what}" for bound, what in bounds if bound is not None)
 
 
 def error_words(summary: Any) -> str:

@@ -243,7 +243,7 @@ def _rows_before(rows: Array, slice_rows: int) -> int:
 def _planes(values: Array) -> bytes:
     """Return values with their bytes of equal significance together, compressed."""
     planes = np.ascontiguousarray(values).view(np.uint8).reshape(-1, values.itemsize).T
-    return zstandard.ZstdCompressor(level=19).compress(np.ascontiguousarray(planes).tobytes())
+    return zstandard.ZstdCompressor(level=19).compress(planes.tobytes())
 
 
 def _from_planes(data: bytes, n_values: int, dtype: np.dtype) -> Array:

@@ -141,13 +141,13 @@ def note(model: CodecModel) -> str:
     """Describe the settings of a model."""
     settings = model.settings
     words = ["one half of symmetric matrices"] if model.symmetric else []
-    if model.predictor == "lags":
+    if model.symmetric:
+        past = settings["past"]
+        words.append("the slice before" if past == 1 else f"the median of {past} slices before")
+    elif model.predictor == "lags":
         lag, past = settings["lag"], settings["past"]
-        if model.symmetric:
-            words.append("the slice before" if past == 1 else f"the median of {past} slices before")
-        else:
-            words.append(f"{lag} rows before" if lag > 1 else "the row before")
-            words += [f"the median of {past}"] if past > 1 else []
+        words.append(f"{lag} rows before" if lag > 1 else "the row before")
+        words += [f"the median of {past}"] if past > 1 else []
     elif model.predictor == "columns":
         lags = " and ".join(str(lag) for lag in settings["lags"])
         words += [f"rows {lags} before", f"{settings['parents']} other columns"]

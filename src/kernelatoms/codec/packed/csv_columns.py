@@ -111,10 +111,8 @@ def column_bytes(texts: Texts, numbers: Numbers) -> bytes:
     if not whole.any() or not (whole | empty).all():
         return text_bytes(texts)
     values = _narrow(numbers.values[whole])
-    if whole.all():
-        return bytes([_WHOLE, values.itemsize]) + arrange(values)
-    bits = np.packbits(empty).tobytes()
-    return bytes([_SOME_WHOLE, values.itemsize]) + bits + arrange(values)
+    form, bits = (_SOME_WHOLE, np.packbits(empty).tobytes()) if empty.any() else (_WHOLE, b"")
+    return bytes([form, values.itemsize]) + bits + arrange(values)
 
 
 def text_bytes(texts: Texts) -> bytes:

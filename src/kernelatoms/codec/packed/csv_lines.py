@@ -1,6 +1,7 @@
 """Decoded blocks to the lines of a text file, and the layout that all blocks share."""
 
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -193,12 +194,11 @@ class _NumberColumn:
 def _long_texts(values: Array, mark: int, style: int, others: Texts) -> Texts:
     """Return numbers with all their digits as texts."""
     before, behind = {BARE: (b"", b""), QUOTED: (b'"', b'"')}.get(style, (b" ", b""))
-    found, other = [], 0
+    found, ends = [], pairwise(others.offsets.tolist())
     for value in values.tolist():
         if value != value:
-            low, high = others.offsets[other], others.offsets[other + 1]
+            low, high = next(ends)
             found.append(others.data[low:high].tobytes())
-            other += 1
             continue
         text = repr(value).encode()
         found.append(before + (text.replace(b".", b",") if mark == 44 else text) + behind)
