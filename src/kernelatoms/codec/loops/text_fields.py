@@ -4,6 +4,7 @@ Everything works on the bytes of the file, so that fields that are not numbers c
 unchanged, quotes included. Texts are uint8 arrays.
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -217,9 +218,6 @@ class Texts(NamedTuple):
     data: Array
     offsets: Array
 
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
-
 
 def take_texts(data: Array, starts: Array, stops: Array) -> Texts:
     """Return parts of a text as texts."""
@@ -320,19 +318,15 @@ def _write(  # type: ignore[no-untyped-def]
         places[i + 1] = place
 
 
-def join_fields(texts: Array, offsets: Array, delimiter: int, end: Array) -> tuple[Array, Array]:
-    """Return lines of text, with their starts and the end of the last.
-
-    ``texts`` has the fields of all columns, ``offsets`` (n_columns, n_rows + 1) their starts and
-    the end of the last; ``end`` follows each line.
-    """
-    n_columns, n_rows = offsets.shape[0], offsets.shape[1] - 1
-    lengths = (offsets[:, 1:] - offsets[:, :-1]).sum(axis=0) + max(n_columns - 1, 0) + len(end)
-    places = np.zeros(n_rows + 1, np.int64)
-    np.cumsum(lengths, out=places[1:])
+def join_fields(columns: Sequence[Texts], delimiter: int, end: Array) -> Texts:
+    """Return the lines of columns of text; ``end`` follows each line."""
+    starts = np.cumsum([0, *(len(texts.data) for texts in columns)])
+    offsets = np.stack([texts.offsets + starts[i] for i, texts in enumerate(columns)])
+    lengths = np.diff(offsets).sum(axis=0) + len(columns) - 1 + len(end)
+    places = np.concatenate([[0], np.cumsum(lengths)])
     lines = np.empty(places[-1], np.uint8)
-    _join(texts, offsets, delimiter, end, lines)
-    return lines, places
+    _join(np.concatenate([texts.data for texts in columns]), offsets, delimiter, end, lines)
+    return Texts(lines, places)
 
 
 @jit()

@@ -142,12 +142,12 @@ def read_models(stored: Sequence[bytes], budget: DecodingBudget) -> list[CodecMo
 
 def read_model_bytes(data: bytes) -> CodecModel:
     """Invert ``model_bytes``; ``CodecError`` if the bytes are not its result."""
-    form, cursor = _form(data)
-    if form == _SQUEEZED:
-        said: Any = packing.unsqueeze(cursor.counted(), "the model", MODEL_WORDS)
-        model = CodecModel.from_parts(said, packing.unpack(cursor.take(cursor.left), "the model"))
+    said, rest = _split(data)
+    if said is None:
+        model = CodecModel.from_bytes(rest)
     else:
-        model = CodecModel.from_bytes(cursor.take(cursor.left))
+        head = packing.unsqueeze(said, "the model", MODEL_WORDS)
+        model = CodecModel.from_parts(head, packing.unpack(rest, "the model"))
     check_description(model)
     return model
 
@@ -168,19 +168,20 @@ def check_description(model: CodecModel) -> None:
 
 def _arrays_size(data: bytes) -> int:
     """Return the bytes that a model's arrays will become."""
-    form, cursor = _form(data)
-    if form == _SQUEEZED:
-        cursor.counted()
-        return packing.unpacked_size(cursor.take(cursor.left))
+    said, rest = _split(data)
+    if said is not None:
+        return packing.unpacked_size(rest)
     try:
-        return max(0, zstandard.frame_content_size(cursor.take(cursor.left)))
+        return max(0, zstandard.frame_content_size(rest))
     except zstandard.ZstdError as error:
         raise CodecError(f"the model cannot be read: {error}.") from error
 
 
-def _form(data: bytes) -> tuple[int, packing.Cursor]:
+def _split(data: bytes) -> tuple[bytes | None, bytes]:
+    """Return a stored model's squeezed description, None if it is plain, and the other bytes."""
     cursor = packing.Cursor(data, "the model")
     form = cursor.take(1)[0]
     if form not in (_PLAIN, _SQUEEZED):
         raise CodecError("the model is stored in an unknown way.")
-    return form, cursor
+    said = cursor.counted() if form == _SQUEEZED else None
+    return said, cursor.take(cursor.left)

@@ -118,9 +118,9 @@ def column_bytes(texts: Texts, numbers: Numbers) -> bytes:
 def text_bytes(texts: Texts) -> bytes:
     """Return any texts as bytes."""
     lengths = np.diff(texts.offsets)
-    if len(texts) > 1 and (lengths == lengths[0]).all() and lengths[0] <= _MOST_LENGTH:
+    if len(lengths) > 1 and (lengths == lengths[0]).all() and lengths[0] <= _MOST_LENGTH:
         # Bytes at the same place come together: dates and codes compress far better.
-        grid = texts.data.reshape(len(texts), -1)
+        grid = texts.data.reshape(len(lengths), -1)
         if (grid == grid[:1]).all():
             return bytes([_SAME]) + number(int(lengths[0])) + texts.data[: lengths[0]].tobytes()
         return bytes([_ONE_LENGTH]) + number(int(lengths[0])) + grid.T.tobytes()

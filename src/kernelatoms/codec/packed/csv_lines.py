@@ -144,19 +144,14 @@ class BlockTexts:
         whole = np.array(layout.whole, bool)
         decimals = column_decimals(self.digits, self.form, self.low, self.high, whole)
         numbers = [_NumberColumn(self, i, int(n), low) for i, n in enumerate(decimals)]
-        order = [*layout.kept, *layout.chosen]
+        in_order = np.argsort([*layout.kept, *layout.chosen])
+        newline = np.frombuffer(end, np.uint8)
         sources: list[TextColumn] = [*self._kept, *numbers]
         n_rows = piece_rows(layout.dialect.n_columns)
         for start in range(low, high, n_rows):
             stop = min(high, start + n_rows)
-            columns: list[Any] = [None] * layout.dialect.n_columns
-            for place, texts in zip(order, sources, strict=True):
-                columns[place] = texts(start, stop)
-            starts = np.cumsum([0, *(len(texts.data) for texts in columns)])
-            offsets = np.stack([texts.offsets + starts[i] for i, texts in enumerate(columns)])
-            data = np.concatenate([texts.data for texts in columns])
-            mark = layout.dialect.delimiter
-            yield start, *join_fields(data, offsets, mark, np.frombuffer(end, np.uint8))
+            columns = [sources[i](start, stop) for i in in_order]
+            yield start, *join_fields(columns, layout.dialect.delimiter, newline)
 
 
 def piece_rows(n_columns: int) -> int:
