@@ -6,8 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.estimators.classifiers.label_dictionary import LabelDictionary
-from kernelatoms.estimators.unused_arguments import refuse_unused
-from kernelatoms.estimators.validation import check_real
+from kernelatoms.estimators.validation import check_real, refuse_unused
 
 Array = NDArray[Any]
 

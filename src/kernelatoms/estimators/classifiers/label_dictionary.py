@@ -13,11 +13,10 @@ from kernelatoms.coding.codes import Codes
 from kernelatoms.coding.problem import LinearProblem
 from kernelatoms.coding.pursuits import OMP, Pursuit
 from kernelatoms.engine import machine
+from kernelatoms.estimators.base import unnamed
 from kernelatoms.estimators.classifiers.supervised import SupervisedDictionary
 from kernelatoms.estimators.devices.border import learn
-from kernelatoms.estimators.learners.base import choose_n_nonzero, pass_attributes
-from kernelatoms.estimators.learners.watching import PassReporter
-from kernelatoms.estimators.naming import unnamed
+from kernelatoms.estimators.learners.base import PassReporter, choose_n_nonzero, pass_attributes
 from kernelatoms.estimators.state_checks import require_count, require_floats
 from kernelatoms.estimators.validation import (
     check_count,

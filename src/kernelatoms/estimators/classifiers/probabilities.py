@@ -25,8 +25,8 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import get_tags
 
 from kernelatoms.engine import to_numpy
+from kernelatoms.estimators.base import unnamed
 from kernelatoms.estimators.devices.border import as_labels, by_rows
-from kernelatoms.estimators.naming import unnamed
 from kernelatoms.estimators.state_checks import require_number
 from kernelatoms.similarity.base import check_flag
 

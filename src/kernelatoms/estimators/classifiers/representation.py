@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from kernelatoms.coding.codes import stacked_csr
 from kernelatoms.coding.robust import warn_not_converged
 from kernelatoms.engine import is_device_array, machine, to_numpy
-from kernelatoms.estimators.base import Bring, Estimator
+from kernelatoms.estimators.base import Bring, Estimator, unnamed
 from kernelatoms.estimators.classifiers.neighbor_choice import NeighborChoice
 from kernelatoms.estimators.classifiers.probabilities import Probabilities
 from kernelatoms.estimators.classifiers.row_coding import Represented, RobustCoder, RowCoder
@@ -25,7 +25,6 @@ from kernelatoms.estimators.inspection.explanation import (
     explain_on_cpu,
 )
 from kernelatoms.estimators.maps.kernel_choice import kernel_on
-from kernelatoms.estimators.naming import unnamed
 from kernelatoms.estimators.state_checks import (
     check_features,
     check_labels,
@@ -39,7 +38,7 @@ from kernelatoms.estimators.validation import (
     validate_labelled,
     validate_new,
 )
-from kernelatoms.features.linearize import check_training_kernel
+from kernelatoms.features.coordinates import check_training_kernel
 from kernelatoms.features.memory import check_fits
 from kernelatoms.features.projections import IdentityProjection, Projection, make_projection
 from kernelatoms.similarity import Kernel

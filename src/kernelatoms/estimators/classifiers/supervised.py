@@ -9,6 +9,7 @@ from sklearn.utils import check_random_state
 
 from kernelatoms.coding.class_residuals import class_residuals
 from kernelatoms.coding.codes import Codes
+from kernelatoms.estimators.base import unnamed
 from kernelatoms.estimators.classifiers.probabilities import Probabilities
 from kernelatoms.estimators.coding.dictionary_coder import DictionaryCoder
 from kernelatoms.estimators.devices.border import by_rows
@@ -17,7 +18,6 @@ from kernelatoms.estimators.inspection.explanation import (
     explain_codes,
     explain_on_cpu,
 )
-from kernelatoms.estimators.naming import unnamed
 from kernelatoms.estimators.state_checks import (
     check_features,
     check_labels,
