@@ -28,12 +28,12 @@ from fuzz.mutations import NUMBERS, WORDS, changed_json, damaged, odd_json, word
 from fuzz.running import Play, check_words
 from kernelatoms import compress, decompress, inspect_compressed
 from kernelatoms.codec import fit_codec
-from kernelatoms.codec.container.format import Entry, Reader, Tail, Writer
-from kernelatoms.codec.container.packing import number, pack, squeeze, unpack, unsqueeze
+from kernelatoms.codec.container import Entry, Reader, Tail, Writer
 from kernelatoms.codec.limits import CodecError
 from kernelatoms.codec.models.codec_model import CodecModel, model_bytes, read_model_bytes
 from kernelatoms.codec.models.model_selection import NAMES
 from kernelatoms.codec.packed.arrays import decode_array
+from kernelatoms.codec.packing import number, pack, squeeze, unpack, unsqueeze
 
 Rng = np.random.Generator
 

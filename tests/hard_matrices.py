@@ -10,8 +10,7 @@ import numpy as np
 
 from kernelatoms.codec.bounds import Bound
 from kernelatoms.codec.models.codec_model import CodecModel
-from kernelatoms.codec.models.dictionaries import dictionary_model
-from kernelatoms.codec.models.learning import learned_models
+from kernelatoms.codec.models.dictionaries import dictionary_model, learned_models
 from kernelatoms.codec.models.model_selection import with_history
 
 PREDICTORS = ("lags", "interpolation", "columns", "pca", "ksvd", "kscdl", "symmetric", "exact")

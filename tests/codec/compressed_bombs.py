@@ -16,12 +16,11 @@ import pyarrow
 import zstandard
 
 from kernelatoms.codec.bounds import Bound
-from kernelatoms.codec.container.format import Tail, Writer
-from kernelatoms.codec.container.header import Header, Part
-from kernelatoms.codec.container.packing import number, pack, squeeze
+from kernelatoms.codec.container import Header, Part, Tail, Writer
 from kernelatoms.codec.loops.entropy import encode_integers, encode_small
 from kernelatoms.codec.models.codec_model import CodecModel, model_bytes
 from kernelatoms.codec.packed.arrays import Layout
+from kernelatoms.codec.packing import number, pack, squeeze
 
 LAGS = {"lag": 1, "past": 1}
 #: Beyond what the child has when it starts, and of every file.

@@ -7,8 +7,7 @@ import numpy as np
 
 from kernelatoms.codec.blocks import encode_block
 from kernelatoms.codec.bounds import Bound
-from kernelatoms.codec.container.format import Reader, Tail, Writer
-from kernelatoms.codec.container.header import Header, Part
+from kernelatoms.codec.container import Header, Part, Reader, Tail, Writer
 from kernelatoms.codec.models.codec_model import CodecModel, model_bytes
 from kernelatoms.codec.packed.arrays import Layout, array_blocks
 

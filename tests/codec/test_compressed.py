@@ -19,7 +19,7 @@ from codec.containers import X, make
 from kernelatoms import compress, decompress, inspect_compressed
 from kernelatoms.codec import CodecError, fit_codec
 from kernelatoms.codec.bounds import Bound, ColumnSums, ErrorStats
-from kernelatoms.codec.container.header import Part
+from kernelatoms.codec.container import Part
 from kernelatoms.codec.file_writer import lost_columns
 from kernelatoms.codec.packed.arrays import Layout
 from kernelatoms.files import TableError

@@ -17,10 +17,10 @@ from codec.compressed_bombs import BOMBS, blocks_of_zeros, csv_of_blocks, parque
 from kernelatoms import KernelCodec, compress, decompress, inspect_compressed
 from kernelatoms.codec import CodecError, fit_codec
 from kernelatoms.codec.blocks import map_in_order
-from kernelatoms.codec.container.packing import pack
 from kernelatoms.codec.limits import OversizedError
 from kernelatoms.codec.packed.arrow_columns import column_size
 from kernelatoms.codec.packed.arrow_messages import read_batch, read_schema
+from kernelatoms.codec.packing import pack
 from kernelatoms.limits import TooLargeError
 
 HARMLESS = {"parquet_of_groups", "csv_of_blocks"}  # of some size, and tested below
@@ -268,7 +268,7 @@ def test_schemas_come_back():
 
 
 def test_packed_sizes_are_told():
-    from kernelatoms.codec.container.packing import unpacked_size
+    from kernelatoms.codec.packing import unpacked_size
 
     for data in (b"", b"a", bytes(5000), bytes(range(256))):
         assert unpacked_size(pack(data)) == len(data)

@@ -7,7 +7,7 @@ import pytest
 
 from kernelatoms.codec.bounds import Bound
 from kernelatoms.codec.models.codec_model import CodecModel
-from kernelatoms.codec.models.learning import learned_models
+from kernelatoms.codec.models.dictionaries import learned_models
 from kernelatoms.codec.models.matrix import encode_and_decode, encode_matrix
 from kernelatoms.codec.models.model_selection import with_history, without_history
 from kernelatoms.codec.models.predictors import PREDICTORS

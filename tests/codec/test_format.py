@@ -7,12 +7,11 @@ import numpy as np
 import pytest
 
 from codec.containers import BOUND, MODEL, X, make, other_entry, taken_apart, written
-from kernelatoms.codec.container.format import END, SIGNATURE, Reader, Tail, Writer, section_sizes
-from kernelatoms.codec.container.header import Header
+from kernelatoms.codec.blocks import Compressed
+from kernelatoms.codec.container import END, SIGNATURE, Header, Reader, Tail, Writer, section_sizes
 from kernelatoms.codec.limits import CodecError
 from kernelatoms.codec.models.codec_model import CodecModel, model_bytes
 from kernelatoms.codec.packed.arrays import Layout, decode_array
-from kernelatoms.codec.reader import Compressed
 
 
 def test_what_is_whole_comes_back():

@@ -5,7 +5,7 @@ import pytest
 
 from kernelatoms.codec.bounds import Bound
 from kernelatoms.codec.models.codec_model import CodecModel
-from kernelatoms.codec.models.learning import learned_models, relative_error
+from kernelatoms.codec.models.dictionaries import learned_models, relative_error
 from kernelatoms.codec.models.matrix import encode_matrix
 from kernelatoms.codec.models.model_selection import (
     NAMES,

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelatoms.codec.bounds import Bound, ErrorStats, column_sums, row_errors
-from kernelatoms.codec.container.header import Header, Part
-from kernelatoms.codec.container.packing import (
+from kernelatoms.codec.container import Header, Part
+from kernelatoms.codec.limits import CodecError
+from kernelatoms.codec.packing import (
     Cursor,
     arrange,
     number,
@@ -18,7 +19,6 @@ from kernelatoms.codec.container.packing import (
     unpack,
     unsqueeze,
 )
-from kernelatoms.codec.limits import CodecError
 
 
 @given(st.lists(st.integers(0, 2**63 - 1)))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hard_matrices import draw_model
 from kernelatoms.codec.bounds import Bound
 from kernelatoms.codec.loops.cells import step_of
-from kernelatoms.codec.loops.combinations import preimages
+from kernelatoms.codec.loops.rows import preimages
 from kernelatoms.codec.models.dictionaries import atoms_of
 from kernelatoms.codec.models.model_selection import with_history
 from kernelatoms.codec.models.predictors import PREDICTORS, interpolation

@@ -15,8 +15,6 @@ from kernelatoms.codec.bounds import Bound
 from kernelatoms.codec.loops import (
     cells,
     columns,
-    combinations,
-    entropy,
     integers,
     range_coder,
     rows,
@@ -86,7 +84,7 @@ def test_another_process_with_more_threads(rng, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     "loops",
-    [rows, combinations, columns, slices, cells, integers, entropy, range_coder, text_fields],
+    [rows, columns, slices, cells, integers, range_coder, text_fields],
     ids=lambda m: m.__name__,
 )
 def test_loops_promise_no_other_order_of_sums(loops):

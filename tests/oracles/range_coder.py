@@ -124,7 +124,7 @@ def first_of_size(name):
     return squash(clamp(mean, -1500, 1500))
 
 
-def decode_integers(data, coded, steps, slice_rows=0, lag=0, symmetric=False):
+def decode_integers(data, coded, steps, slice_rows=0, lag=0):
     coded, steps = np.asarray(coded).tolist(), np.asarray(steps).tolist()
     n, m = len(coded), len(coded[0])
     for i in range(1, n):
@@ -169,98 +169,92 @@ def decode_integers(data, coded, steps, slice_rows=0, lag=0, symmetric=False):
         for j in range(m):
             fast, slow = column["fast"][j], column["slow"][j]
             if not coded[i][j]:
-                if not (symmetric and j < i % m):
-                    continue
-                mirror = i - i % m + j
-                value = scaled(values[mirror][i % m], steps[mirror] - steps[i])
-                expected = slow
-            else:
-                near = (2 * x1 + x2 + x3) >> 2
-                around = [
-                    (abs(r[j]) + 2 * abs(r[j + 1]) + abs(r[j + 2])) >> 2
-                    for r in (above, related, further)
+                continue
+            near = (2 * x1 + x2 + x3) >> 2
+            around = [
+                (abs(r[j]) + 2 * abs(r[j + 1]) + abs(r[j + 2])) >> 2
+                for r in (above, related, further)
+            ]
+            expected = 2 * (near + fast + slow) + around[0] + around[1] + 4 * cell[j]
+            expected //= 12
+            shift = 0
+            while expected >> shift >= 6 * ONE:
+                shift += 1
+
+            def shifted(x, shift=shift):
+                return log(x >> shift)
+
+            def signed(v):
+                return with_sign((shifted(abs(v)) - LOG[0]) >> 2, v)
+
+            here = [last, above[j + 1], related[j + 1], further[j + 1]]
+            names = [tuple(map(sign, here)), ("column", j & 1023), ("phase", phase & 1023)]
+            my_signs = [sign_slots[name] for name in names]
+            there = [last, above[j + 1], above[j], related[j + 1], further[j + 1]]
+            there += [row_sign, column["mean"][j], cell_mean[j]]
+            s = sign_mixer.mix(
+                [slot.logit() for slot in my_signs] + [signed(v) for v in there] + [0] * 5
+            )
+            features = [256, *map(shifted, (fast, slow, near, *around, cell[j]))]
+            features.append(log(row_actual) - log(row_usual))
+            features.append(log(column["actual"][j]) - log(column["usual"][j]))
+            features += [step_feature, abs(s)]
+            sizes = tuple(min(7, abs(v) >> (12 + shift)) for v in here[:3])
+            contexts = [
+                ("near", sizes),
+                ("levels", (level(shifted(cell[j])), level(shifted(expected)))),
+            ]
+            contexts += [("column", j & 1023), ("phase", phase & 1023)]
+            kinds = [("all", 0, 96), ("column", j & 1023, 160)]
+            kinds += [("phase", phase & 1023, 160)] if period > 1 else []
+            which = clamp(cell[j] >> (11 + shift), 0, 2) + (3 if related[j + 1] else 0)
+
+            positive, t = 1, 0
+            while t < 16:
+                mine = [slots[kind, of, t] for kind, of in contexts]
+                inputs = features + [slot.logit() for slot in mine]
+                mixing = [
+                    mixers.setdefault((kind, of, t), Mixer(begin, rate)) for kind, of, rate in kinds
                 ]
-                expected = 2 * (near + fast + slow) + around[0] + around[1] + 4 * cell[j]
-                expected //= 12
-                shift = 0
-                while expected >> shift >= 6 * ONE:
-                    shift += 1
-
-                def shifted(x, shift=shift):
-                    return log(x >> shift)
-
-                def signed(v):
-                    return with_sign((shifted(abs(v)) - LOG[0]) >> 2, v)
-
-                here = [last, above[j + 1], related[j + 1], further[j + 1]]
-                names = [tuple(map(sign, here)), ("column", j & 1023), ("phase", phase & 1023)]
-                my_signs = [sign_slots[name] for name in names]
-                there = [last, above[j + 1], above[j], related[j + 1], further[j + 1]]
-                there += [row_sign, column["mean"][j], cell_mean[j]]
-                s = sign_mixer.mix(
-                    [slot.logit() for slot in my_signs] + [signed(v) for v in there] + [0] * 5
+                logit = sum(mixer.mix(inputs) for mixer in mixing) // len(mixing)
+                curve = curves.setdefault(
+                    (which, t), [squash(128 * (u - 16)) << 8 for u in range(33)]
                 )
-                features = [256, *map(shifted, (fast, slow, near, *around, cell[j]))]
-                features.append(log(row_actual) - log(row_usual))
-                features.append(log(column["actual"][j]) - log(column["usual"][j]))
-                features += [step_feature, abs(s)]
-                sizes = tuple(min(7, abs(v) >> (12 + shift)) for v in here[:3])
-                contexts = [
-                    ("near", sizes),
-                    ("levels", (level(shifted(cell[j])), level(shifted(expected)))),
-                ]
-                contexts += [("column", j & 1023), ("phase", phase & 1023)]
-                kinds = [("all", 0, 96), ("column", j & 1023, 160)]
-                kinds += [("phase", phase & 1023, 160)] if period > 1 else []
-                which = clamp(cell[j] >> (11 + shift), 0, 2) + (3 if related[j + 1] else 0)
+                y = clamp(logit, -2047, 2047) + 2048
+                u, w = y >> 7, y & 127
+                p = (curve[u] * (128 - w) + curve[u + 1] * w) >> 15
+                bit = decoder.bit(clamp((squash(logit) + p) >> 1, 1, 65535))
+                u += w >> 6
+                curve[u] += ((bit << 24) - curve[u]) >> 6
+                for learner in mixing + mine:
+                    learner.learn(bit)
+                if not bit:
+                    break
+                if t == 0:
+                    positive = decoder.bit(squash(s))
+                    for learner in [sign_mixer, *my_signs]:
+                        learner.learn(positive)
+                    features[11] = s if positive else -s
+                t += 1
 
-                positive, t = 1, 0
-                while t < 16:
-                    mine = [slots[kind, of, t] for kind, of in contexts]
-                    inputs = features + [slot.logit() for slot in mine]
-                    mixing = [
-                        mixers.setdefault((kind, of, t), Mixer(begin, rate))
-                        for kind, of, rate in kinds
-                    ]
-                    logit = sum(mixer.mix(inputs) for mixer in mixing) // len(mixing)
-                    curve = curves.setdefault(
-                        (which, t), [squash(128 * (u - 16)) << 8 for u in range(33)]
-                    )
-                    y = clamp(logit, -2047, 2047) + 2048
-                    u, w = y >> 7, y & 127
-                    p = (curve[u] * (128 - w) + curve[u + 1] * w) >> 15
-                    bit = decoder.bit(clamp((squash(logit) + p) >> 1, 1, 65535))
-                    u += w >> 6
-                    curve[u] += ((bit << 24) - curve[u]) >> 6
-                    for learner in mixing + mine:
-                        learner.learn(bit)
-                    if not bit:
-                        break
-                    if t == 0:
-                        positive = decoder.bit(squash(s))
-                        for learner in [sign_mixer, *my_signs]:
-                            learner.learn(positive)
-                        features[11] = s if positive else -s
-                    t += 1
-
-                size = 0
-                if t:
-                    size, n_bits, known = t - 1, shift, 0
-                    if t == 16:
-                        length, bit = 0, 1
-                        while bit:
-                            bit = decoder.bit(tails[length].p())
-                            tails[length].learn(bit)
-                            length += bit
-                            assert length <= 30
-                        size, n_bits, known = 1, shift + length, 14 << shift
-                    for _ in range(n_bits):
-                        size = 2 * size + decoder.bit(32768)
-                    size += known + 1
-                    assert size <= 1 << 30
-                k[i, j] = size if positive else -size
-                value = int(k[i, j]) * ONE
-                total, count = min(total + abs(value), 1 << 60), count + 1
+            size = 0
+            if t:
+                size, n_bits, known = t - 1, shift, 0
+                if t == 16:
+                    length, bit = 0, 1
+                    while bit:
+                        bit = decoder.bit(tails[length].p())
+                        tails[length].learn(bit)
+                        length += bit
+                        assert length <= 30
+                    size, n_bits, known = 1, shift + length, 14 << shift
+                for _ in range(n_bits):
+                    size = 2 * size + decoder.bit(32768)
+                size += known + 1
+                assert size <= 1 << 30
+            k[i, j] = size if positive else -size
+            value = int(k[i, j]) * ONE
+            total, count = min(total + abs(value), 1 << 60), count + 1
 
             x = abs(value)
             values[i][j] = last = value

@@ -9,13 +9,13 @@ before; ``loops`` quantises what the prediction leaves and codes it with few bit
 decoded again and compared with the bound; rows that miss it are stored exactly. ``container``
 writes the file.
 
-- ``compressing``, ``decompressing``, ``inspection``, ``model_files``: the public functions.
-- ``arguments``: their arguments, checked. ``model_search``: the models of a file, and the bound
-  that reaches a ratio. ``file_writer``: blocks to a compressed file.
-- ``estimator``: ``KernelCodec``, for arrays in memory.
-- ``blocks``: blocks of rows to bytes and back; ``reader``: an open compressed file.
-- ``bounds``: the error bound. ``error_stats``: statistics of errors. ``limits``: what a file may
-  become, and the exceptions.
+- ``compressing``, ``decompressing``, ``inspection``: the public functions. ``arguments``: their
+  arguments, checked. ``estimator``: ``KernelCodec``, for arrays in memory.
+- ``file_writer``: blocks to a compressed file, its models, and the bound that reaches a ratio.
+- ``blocks``: blocks of rows to bytes and back, and an open compressed file. ``container``: its
+  signature, tail and header. ``packing``: bytes without loss: integers, frames, JSON texts.
+- ``bounds``: the error bound, and statistics of errors. ``limits``: what a file may become, and the
+  exceptions.
 - ``report``: the figure of a compressed matrix.
 - ``commands``: ``kernelatoms compress`` and others; ``printing``: what they print.
 
@@ -41,22 +41,22 @@ __all__ = [
 _HOMES = {
     "CodecError": "codec.limits",
     "CompressedInfo": "codec.inspection",
-    "CompressionSummary": "codec.compressing",
+    "CompressionSummary": "codec.file_writer",
     "KernelCodec": "codec.estimator",
     "compress": "codec.compressing",
     "compression_figure": "codec.report",
     "decompress": "codec.decompressing",
-    "fit_codec": "codec.model_files",
+    "fit_codec": "codec.compressing",
     "inspect_compressed": "codec.inspection",
 }
 
 if TYPE_CHECKING:
-    from kernelatoms.codec.compressing import CompressionSummary, compress
+    from kernelatoms.codec.compressing import compress, fit_codec
     from kernelatoms.codec.decompressing import decompress
     from kernelatoms.codec.estimator import KernelCodec
+    from kernelatoms.codec.file_writer import CompressionSummary
     from kernelatoms.codec.inspection import CompressedInfo, inspect_compressed
     from kernelatoms.codec.limits import CodecError
-    from kernelatoms.codec.model_files import fit_codec
     from kernelatoms.codec.report import compression_figure
 
 __getattr__, __dir__ = lazy_names("kernelatoms.codec", _HOMES)

@@ -6,11 +6,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from kernelatoms.codec.blocks import Compressed
 from kernelatoms.codec.bounds import Bound
 from kernelatoms.codec.limits import CodecError
 from kernelatoms.codec.models.codec_model import CodecModel
 from kernelatoms.codec.models.model_selection import NAMES
-from kernelatoms.codec.reader import Compressed
 from kernelatoms.estimators.validation import check_count, check_real
 from kernelatoms.files.tables.arrays import UnreadableError
 from kernelatoms.files.tables.table import TableError
@@ -66,7 +66,10 @@ def checked_model(
     if not path.is_file():
         words = ", ".join(repr(name) for name in ("auto", *NAMES))
         raise ValueError(f"model must be one of {words} or a {MODEL} file, got {str(model)!r}.")
-    return read_model(path, max_size)
+    with open_compressed(path, max_size=max_size) as opened:
+        if opened.header.kind != "model" or len(opened.stored) != 1:
+            raise ValueError(f"{path} holds compressed rows, and not a model alone.")
+        return opened.stored[0]
 
 
 def checked_model_file(model: Any, max_size: int | None) -> CodecModel | None:
@@ -77,21 +80,15 @@ def checked_model_file(model: Any, max_size: int | None) -> CodecModel | None:
     return given
 
 
-def read_model(path: Path, max_size: int | None = None) -> CodecModel:
-    """Return the model of a ``.kam`` file."""
-    with open_compressed(path, max_size=max_size) as opened:
-        if opened.header.kind != "model" or len(opened.stored) != 1:
-            raise ValueError(f"{path} holds compressed rows, and not a model alone.")
-        return opened.stored[0]
-
-
-def checked_names(argument: str, value: Any) -> list[str]:
-    """Return names of columns as a list."""
-    names = [value] if isinstance(value, str) else list(value)
-    for name in names:
-        if not isinstance(name, str):
-            raise TypeError(f"{argument} must be names of columns, got {name!r}.")
-    return names
+def checked_names(**arguments: Any) -> list[list[str]]:
+    """Return the names of columns in each argument as a list."""
+    found = []
+    for argument, value in arguments.items():
+        found.append([value] if isinstance(value, str) else list(value))
+        for name in found[-1]:
+            if not isinstance(name, str):
+                raise TypeError(f"{argument} must be names of columns, got {name!r}.")
+    return found
 
 
 @contextmanager

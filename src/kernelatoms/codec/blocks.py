@@ -1,23 +1,30 @@
-"""Blocks of rows to bytes and back, on all threads.
+"""Blocks of rows to bytes and back on all threads, and the compressed file that holds them.
 
-Approximate numbers go through ``matrix``; everything else is packed without loss. Decoded numbers
-may be rounded to the type or the decimals of their column: the bound is checked after that.
+Approximate numbers go through ``models.matrix``; everything else is packed without loss. Decoded
+numbers may be rounded to the type or the decimals of their column: the bound is checked after that.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.codec.bounds import Bound, ColumnSums, column_sums, row_errors
-from kernelatoms.codec.container.format import Entry
-from kernelatoms.codec.container.packing import pack, unpack, unpacked_size
-from kernelatoms.codec.limits import BLOCK_ROWS, BLOCK_VALUES, PACKED_EXPANSION, CodecError
-from kernelatoms.codec.models.codec_model import CodecModel
+from kernelatoms.codec.container import Entry, Header, Reader
+from kernelatoms.codec.limits import (
+    BLOCK_ROWS,
+    BLOCK_VALUES,
+    PACKED_EXPANSION,
+    CodecError,
+    DecodingBudget,
+)
+from kernelatoms.codec.models.codec_model import CodecModel, ReadyModel, read_models
 from kernelatoms.codec.models.matrix import decode_matrix, encode_and_decode
+from kernelatoms.codec.models.predictors import decoding_cost, ready
+from kernelatoms.codec.packing import pack, unpack, unpacked_size
 from kernelatoms.engine.cpu.threads import each, n_threads
 
 Array = NDArray[Any]
@@ -108,47 +115,6 @@ def _closer(bound: Bound, share: float) -> Bound:
     return replace(bound, **{k: v * share for k, v in vars(bound).items() if v is not None})
 
 
-def decode_block(
-    entry: Entry, matrix: bytes, exact: bytes, model: CodecModel | None, dtype: str
-) -> tuple[Array | None, bytes]:
-    """Return a block's decoded numbers and its exact bytes; ``CodecError`` if it is damaged."""
-    if model is None:
-        if matrix:
-            raise CodecError("a block has numbers where no model is.")
-        return None, unpack(exact, "a block")
-    check_size(entry, model)
-    n_rows = entry.n_rows * max(1, model.slice_rows)
-    try:
-        decoded = decode_matrix(matrix, model, n_rows, np.dtype(dtype))
-    except CodecError:
-        raise
-    except (ValueError, TypeError, LookupError, ArithmeticError) as error:
-        raise CodecError(f"a block cannot be read: {error}.") from error
-    if decoded.shape != (n_rows, model.n_columns):
-        raise CodecError("a block does not hold the rows that it should.")
-    return decoded, unpack(exact, "a block")
-
-
-def check_size(entry: Entry, model: CodecModel | None) -> None:
-    """Refuse a block of more rows or values than any writer makes."""
-    if entry.n_rows > BLOCK_ROWS:
-        raise CodecError(f"a block cannot have {entry.n_rows:,} rows.")
-    n_values = n_values_of(entry, model)
-    if not _believable(n_values, entry.size):
-        raise CodecError(f"a block of {entry.size:,} bytes would become {n_values:,} values.")
-
-
-def n_values_of(entry: Entry, model: CodecModel | None) -> int:
-    """Return the number of approximate values in a block."""
-    return 0 if model is None else entry.n_rows * max(1, model.slice_rows) * model.n_columns
-
-
-def decoded_size(entry: Entry, exact: bytes, model: CodecModel | None, dtype: str) -> int:
-    """Return the bytes that a block will become."""
-    width = np.dtype(dtype).itemsize if dtype else 0
-    return n_values_of(entry, model) * width + unpacked_size(exact)
-
-
 def _believable(n_values: int, n_bytes: int) -> bool:
     return n_values <= max(BLOCK_VALUES, PACKED_EXPANSION * n_bytes)
 
@@ -175,7 +141,155 @@ def map_in_order(
         yield from [work(some[0])] if len(some) == 1 else each(work, some)
 
 
-def parts_of(starts: Sequence[int], start: int, stop: int) -> range:
+@dataclass(frozen=True)
+class DecodedBlock:
+    """A decoded block."""
+
+    start: int
+    n_rows: int  # the number of rows (slices of a 3-d array)
+    matrix: Array | None  # approximate numbers; slices are stacked
+    exact: bytes  # everything else
+    size: int = 0  # the bytes that it was decoded from
+
+
+class Compressed:
+    """A compressed file.
+
+    ``model`` is the model that the file refers to, if it does not store it. ``budget`` counts what
+    is decoded, which may not exceed ``max_size`` (by default, the limits).
+    """
+
+    def __init__(
+        self, source: IO[bytes] | bytes, model: CodecModel | None = None,
+        max_size: int | None = None,
+    ) -> None:  # fmt: skip
+        self.reader = Reader(source)
+        self.budget = DecodingBudget(self.reader.size, max_size)
+        tail = self.reader.tail
+        self.header = Header.from_bytes(tail.header)
+        self._given, self._given_digest = model, None if model is None else model.digest
+        self.stored = read_models(tail.models, self.budget)
+        self.digests = [digest.hex() for digest in tail.digests]
+        n_models = len(self.stored) + len(self.digests)
+        if any(part.model >= n_models for part in self.header.parts):
+            raise CodecError("the header refers to a model that does not exist.")
+        self._numbers = self._by_part()
+
+    def n_rows(self, part: int = 0) -> int:
+        """Return the rows of an array or table (slices of a 3-d array)."""
+        return sum(entry.n_rows for entry in self.entries(part))
+
+    def entries(self, part: int = 0) -> list[Entry]:
+        """Return the index entries of an array or table."""
+        return [self.reader.entries[i] for i in self._numbers[part]]
+
+    def model(self, part: int = 0) -> CodecModel | None:
+        """Return the model of an array or table; None if it is exact."""
+        number = self.header.parts[part].model
+        if number < 0:
+            return None
+        if number < len(self.stored):
+            return self.stored[number]
+        wanted = self.digests[number - len(self.stored)]
+        if self._given is None:
+            raise CodecError(
+                f"it was compressed with a model that it does not hold; give the model file with "
+                f"the digest {wanted}."
+            )
+        if self._given_digest != wanted:
+            raise CodecError(
+                f"it was compressed with the model of the digest {wanted}, and the one given has "
+                f"{self._given_digest}."
+            )
+        return self._given
+
+    def known_model(self, part: int = 0) -> CodecModel | None:
+        """Return the model of an array or table; None also if it is not stored or given."""
+        number = self.header.parts[part].model - len(self.stored)
+        unknown = number >= 0 and self._given_digest != self.digests[number]
+        return None if unknown else self.model(part)
+
+    def blocks(
+        self, part: int = 0, start: int = 0, stop: int | None = None
+    ) -> Iterator[DecodedBlock]:
+        """Yield the decoded blocks that hold these rows, in order."""
+        numbers, entries = self._numbers[part], self.entries(part)
+        starts = np.cumsum([0, *(entry.n_rows for entry in entries)]).tolist()
+        wanted = _blocks_with(starts, start, starts[-1] if stop is None else stop)
+        dtype = self.header.parts[part].dtype
+        model = self._ready(self.model(part), dtype, [entries[i] for i in wanted])
+
+        def read(i: int) -> tuple[int, int, bytes, bytes]:
+            matrix, exact = self.reader.read(numbers[i])
+            width = np.dtype(dtype).itemsize if dtype else 0
+            n_bytes = _n_values(entries[i], model) * width + unpacked_size(exact)
+            self.budget.take(n_bytes, entries[i].size)
+            return i, n_bytes, matrix, exact
+
+        def decode(item: tuple[int, int, bytes, bytes]) -> DecodedBlock:
+            i, _, matrix, exact = item
+            entry, rows = entries[i], None
+            if model is not None:
+                rows = decode_matrix(matrix, model, entry.n_rows * max(1, model.slice_rows), dtype)
+            exact = unpack(exact, "a block")
+            return DecodedBlock(starts[i], entry.n_rows, rows, exact, entry.size)
+
+        # Read sequentially, decoded in parallel.
+        return map_in_order(decode, map(read, wanted), lambda item: item[1])
+
+    def check(self) -> None:
+        """Compare all blocks with their checksums."""
+        for i in range(len(self.reader.entries)):
+            self.reader.read(i)
+
+    def _ready(
+        self, model: CodecModel | None, dtype: str, entries: list[Entry]
+    ) -> ReadyModel | None:
+        """Return the model of blocks, after checking what their decoding costs."""
+        if model is None:
+            return None
+        for entry in entries:
+            _check_size(entry, model)
+        n_values = sum(_n_values(entry, model) for entry in entries)
+        self.budget.check(n_values * np.dtype(dtype).itemsize)
+        prepared = ready(model)
+        self.budget.take_work(decoding_cost(prepared, n_values // model.n_columns, len(entries)))
+        return prepared
+
+    def _by_part(self) -> list[list[int]]:
+        """Return the block numbers of every part."""
+        found: list[list[int]] = [[] for _ in self.header.parts]
+        last = 0
+        for i, entry in enumerate(self.reader.entries):
+            if not last <= entry.part < len(found) or entry.n_rows == 0:
+                raise CodecError(f"the index has an impossible block {i}.")
+            last = entry.part
+            found[last].append(i)
+            number = self.header.parts[last].model
+            if number < 0 and entry.matrix_size:
+                raise CodecError("a block has numbers where no model is.")
+            _check_size(entry, self.stored[number] if 0 <= number < len(self.stored) else None)
+        for numbers in found:
+            if sum(self.reader.entries[i].n_rows for i in numbers) >= 1 << 62:
+                raise CodecError("the index has more rows than any file.")
+        return found
+
+
+def _check_size(entry: Entry, model: CodecModel | None) -> None:
+    """Refuse a block of more rows or values than any writer makes."""
+    if entry.n_rows > BLOCK_ROWS:
+        raise CodecError(f"a block cannot have {entry.n_rows:,} rows.")
+    n_values = _n_values(entry, model)
+    if not _believable(n_values, entry.size):
+        raise CodecError(f"a block of {entry.size:,} bytes would become {n_values:,} values.")
+
+
+def _n_values(entry: Entry, model: CodecModel | None) -> int:
+    """Return the number of approximate values in a block."""
+    return 0 if model is None else entry.n_rows * max(1, model.slice_rows) * model.n_columns
+
+
+def _blocks_with(starts: Sequence[int], start: int, stop: int) -> range:
     """Return the blocks that hold rows ``start`` to ``stop``.
 
     ``starts`` has the first row of every block, and the number of rows at last.

@@ -14,8 +14,7 @@ Array = NDArray[Any]
 SHARES = (0.5, 0.9, 0.99, 1.0)
 # Rows whose errors are kept for the quantiles.
 _MOST_KEPT = 1 << 20
-# Values that are compared at a time: a dozen temporary arrays of a block's size would take most of
-# the memory.
+# Values that are compared at a time: a dozen temporary arrays of a block would fill the memory.
 _PIECE = 1 << 18
 
 
@@ -40,32 +39,21 @@ class Bound:
         return self.relative is None and self.absolute is None
 
     def broken(self, rows: Array, decoded: Array) -> Array:
-        """Return which rows miss the bound.
+        """Return which rows miss the bound; both are of one type.
 
         NaN and infinities must come back unchanged under every bound.
-
-        Parameters
-        ----------
-        rows, decoded : array of shape (n_rows, n_columns)
-            The original and the decoded rows, of one type.
-
-        Returns
-        -------
-        broken : bool array of shape (n_rows,)
         """
         found = [self._broken(*pair) for pair in _pieces(rows, decoded)]
         return np.concatenate(found) if found else np.zeros(0, bool)
 
     def _broken(self, rows: Array, decoded: Array) -> Array:
-        finite = np.isfinite(rows)
-        wrong = np.where(
-            finite, ~np.isfinite(decoded), (rows != decoded) & ~(np.isnan(rows) & np.isnan(decoded))
-        )
+        finite, differ = np.isfinite(rows), rows != decoded
+        both_nan = np.isnan(rows) & np.isnan(decoded)
+        wrong = np.where(finite, ~np.isfinite(decoded), differ & ~both_nan)
         if self.exact:
-            wrong |= finite & ((rows != decoded) | (np.signbit(rows) != np.signbit(decoded)))
+            wrong |= finite & (differ | (np.signbit(rows) != np.signbit(decoded)))
+            return np.asarray(wrong.any(axis=1))
         broken = wrong.any(axis=1)
-        if self.exact:
-            return np.asarray(broken)
         values = np.where(finite, rows, 0.0)
         with np.errstate(over="ignore"):
             errors = np.abs(np.where(finite & ~wrong, decoded, values) - values)
@@ -126,10 +114,9 @@ def _errors(rows: Array, decoded: Array) -> tuple[Array, float]:
 class ColumnSums(NamedTuple):
     """Sums over rows from which the share of each column's variance that is kept follows."""
 
-    # The number of finite values, their mean, their summed squared distances from it.
-    n_values: Array
+    n_values: Array  # the number of finite values
     mean: Array
-    spread: Array
+    spread: Array  # their summed squared distances from the mean
     lost: Array  # their summed squared errors
 
     def with_more(self, other: "ColumnSums") -> "ColumnSums":
@@ -208,7 +195,5 @@ class ErrorStats:
         kept = np.concatenate(self._kept)
         at_shares = np.quantile(kept, SHARES[:-1], method="higher").tolist()
         found = (*at_shares, self._most, self.largest)
-        digits = (3, 3, 3, 4, 4)
-        return tuple(
-            float(f"{min(value, 1e300):.{n}g}") for value, n in zip(found, digits, strict=True)
-        )
+        digits = zip(found, (3, 3, 3, 4, 4), strict=True)
+        return tuple(float(f"{min(value, 1e300):.{n}g}") for value, n in digits)

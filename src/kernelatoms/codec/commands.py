@@ -56,6 +56,7 @@ _FIT_EXAMPLES = """**Example**
 """
 
 _PICTURES = (".png", ".svg", ".pdf")
+_MODEL_FILE = Path("model.kam")
 
 _codec = typer.Typer(
     name="codec",
@@ -100,13 +101,14 @@ Symmetric = Annotated[
 ModelFile = Annotated[
     Path | None, typer.Option("--model", help="The .kam file, if the file does not hold its model.")
 ]
+_TABLES = "A .csv, .parquet, .npy or .npz file."
+Source = Annotated[Path, typer.Argument(metavar="IN", help=_TABLES)]
+History = Annotated[Path, typer.Argument(metavar="HISTORY", help=_TABLES)]
 
 
 @errors_as_messages
 def _compress(
-    source: Annotated[
-        Path, typer.Argument(metavar="IN", help="A .csv, .parquet, .npy or .npz file.")
-    ],
+    source: Source,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="The compressed file; else IN with .kac behind it."),
@@ -200,10 +202,11 @@ def _decompress(
         written = decompress(
             source, target, rows=_rows(rows), model=model, max_size=max_size, on_step=on_step
         )
+    n_bytes = written.stat().st_size
     if as_json:
-        print_json({"output": str(written), "bytes": written.stat().st_size})
+        print_json({"output": str(written), "bytes": n_bytes})
     else:
-        tell(f"{written.stat().st_size:,} bytes: {written}")
+        tell(f"{n_bytes:,} bytes: {written}")
 
 
 @errors_as_messages
@@ -213,8 +216,7 @@ def _inspect(
         Path | None, typer.Option(help="What was compressed, to measure errors on.")
     ] = None,
     picture: Annotated[
-        Path | None,
-        typer.Option(help="Draw original, decoded and error (.png, .svg or .pdf)."),
+        Path | None, typer.Option(help="Draw original, decoded and error (.png, .svg or .pdf).")
     ] = None,
     model: ModelFile = None,
     max_size: MaxSize = None,
@@ -247,12 +249,8 @@ def _inspect(
 
 @errors_as_messages
 def _fit(
-    source: Annotated[
-        Path, typer.Argument(metavar="HISTORY", help="A .csv, .parquet, .npy or .npz file.")
-    ],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The model file.")] = Path(
-        "model.kam"
-    ),
+    source: History,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The model file.")] = _MODEL_FILE,
     max_error: MaxError = None,
     max_absolute: MaxAbsolute = None,
     model: Annotated[
@@ -270,7 +268,7 @@ def _fit(
     `kernelatoms compress new.csv --model model.kam --no-store-model` then stores rows only.
     """
     from kernelatoms.codec.arguments import MODEL
-    from kernelatoms.codec.model_files import fit_codec
+    from kernelatoms.codec.compressing import fit_codec
     from kernelatoms.codec.printing import show_trials
 
     if output.suffix.lower() != MODEL:
@@ -307,9 +305,8 @@ def _share(max_error: str | None, max_absolute: float | None, ratio: float | Non
     try:
         share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
     except ValueError:
-        raise ValueError(
-            f"--max-error takes a share such as 0.01 or 1%, got {max_error!r}."
-        ) from None
+        words = f"--max-error takes a share such as 0.01 or 1%, got {max_error!r}."
+        raise ValueError(words) from None
     if not 0 < share <= 1:
         raise ValueError(f"--max-error must be above 0 and at most 100%, got {max_error!r}.")
     return share
@@ -355,7 +352,7 @@ def _draw(
     from kernelatoms.codec.report import compression_figure, figure_bytes
     from kernelatoms.files.writing import write_whole
 
-    drawn = matrices_to_draw(info.path, original, model=model, max_size=max_size)
+    drawn = matrices_to_draw(info.path, original, model, max_size)
     title = f"{info.path.name}{f', {drawn.name}' if drawn.name else ''}"
     if info.ratio:
         title += f": {times_smaller(info.ratio)}"

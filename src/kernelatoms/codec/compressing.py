@@ -1,104 +1,42 @@
-"""``compress``: a file of numbers to a small file, within an error bound.
+"""``compress``: a file of numbers to a small file; ``fit_codec``: a model to a file of its own.
 
-``.csv``, ``.parquet``, ``.npy`` and ``.npz`` files become ``.kac`` files. ``decompress`` restores
-them: approximate numbers come back within the bound, everything else as it was.
+``.csv``, ``.parquet``, ``.npy`` and ``.npz`` files become ``.kac`` files, within an error bound.
+``decompress`` restores them: approximate numbers come back within the bound, everything else as it
+was.
 """
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kernelatoms.codec.arguments import (
-    COMPRESSED,
-    check_max_size,
-    checked_bound,
-    checked_model,
-    checked_names,
-    checked_source,
-    naming,
-    open_compressed,
-)
-from kernelatoms.codec.bounds import SHARES, Bound, ErrorStats
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelatoms import __version__
+from kernelatoms.codec import arguments
+from kernelatoms.codec.blocks import Compressed, rows_per_block
+from kernelatoms.codec.bounds import ErrorStats
+from kernelatoms.codec.container import Header, Tail, Writer
 from kernelatoms.codec.file_writer import (
+    CompressionSummary,
     Models,
+    best_trials,
     bound_for_ratio,
     check_model_fits,
     find_models,
-    lost_columns,
-    original_size,
+    summary_of,
     write_compressed,
 )
-from kernelatoms.codec.models.codec_model import CodecModel
+from kernelatoms.codec.models.codec_model import CodecModel, model_bytes
+from kernelatoms.codec.models.model_selection import with_history
 from kernelatoms.codec.packed.kinds import open_source
 from kernelatoms.codec.packed.sources import OnStep, Source, quiet
-from kernelatoms.codec.reader import Compressed
 from kernelatoms.estimators.validation import check_count, check_real
 from kernelatoms.files.locking import one_writer
 from kernelatoms.files.writing import check_target, refuse_to_overwrite, replacing
 from kernelatoms.similarity.base import check_flag
-
-
-@dataclass(frozen=True)
-class CompressionSummary:
-    """The result of ``compress``.
-
-    Parameters
-    ----------
-    path : Path
-        The compressed file.
-    n_bytes : int
-        Its size in bytes.
-    original_bytes : int
-        The size of the source.
-    ratio : float
-        How many times smaller the compressed file is.
-    n_rows : int
-        Rows in the file (slices of a 3-d array), over all arrays.
-    max_error, max_absolute : float or None
-        The relative and the absolute bound; without both, numbers are exact.
-    model : str
-        The name of the model, or names separated by commas.
-    trials : tuple of (str, int, str)
-        The models that were compared: name, bytes, settings.
-    largest_row_error : float
-        The largest error of a row, relative to its norm.
-    largest_error : float
-        The largest error of a value.
-    row_errors : dict of float to float
-        Quantiles of the rows' relative errors: 0.5, 0.9, 0.99 and 1.
-    approximate, exact : tuple of str
-        The approximate and the exact columns of a table.
-    notes : tuple of str
-        Further remarks for the user.
-
-    Examples
-    --------
-    >>> import numpy as np, tempfile, os, kernelatoms
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = os.path.join(folder, "rows.npy")
-    ...     np.save(path, np.random.default_rng(0).normal(size=(50, 4)))
-    ...     summary = kernelatoms.compress(path, max_error=0.05)
-    >>> summary.largest_row_error <= 0.05
-    True
-    """
-
-    path: Path
-    n_bytes: int
-    original_bytes: int
-    ratio: float
-    n_rows: int
-    max_error: float | None
-    max_absolute: float | None
-    model: str
-    trials: tuple[tuple[str, int, str], ...] = ()
-    largest_row_error: float = 0.0
-    largest_error: float = 0.0
-    row_errors: dict[float, float] = field(default_factory=dict)
-    approximate: tuple[str, ...] = ()
-    exact: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
 
 
 def compress(
@@ -135,8 +73,7 @@ def compress(
     max_absolute : float or None, default=None
         The largest error per value. Without both bounds, numbers come back exactly.
     ratio : float or None, default=None
-        How many times smaller than the source the file should be: the smallest relative error that
-        achieves this is used.
+        How many times smaller the file should be, with the smallest relative error that does it.
     model : str, path or CodecModel, default="auto"
         "auto" for the model that takes the fewest bytes, the name of a model, or a ``.kam`` file
         written by ``kernelatoms codec fit``.
@@ -155,10 +92,10 @@ def compress(
     append : bool, default=False
         Add rows to a compressed file with the same columns; its bound and its model stay.
     max_size : int or None, default=None
-        The bytes that an ``.npz`` or ``.parquet`` source may become, in memory or on disk. By
-        default 4 GiB, or 256 times the size of the file if that is larger.
+        The bytes that an ``.npz`` or ``.parquet`` source may become; by default 4 GiB, or 256 times
+        its size if that is more.
     on_step : callable or None, default=None
-        Called as ``on_step(done, total, what)`` during the work; a total of 0 means unknown.
+        Called as ``on_step(done, total, what)``; a total of 0 means unknown.
 
     Returns
     -------
@@ -179,17 +116,16 @@ def compress(
     ...     path = os.path.join(folder, "rows.npy")
     ...     np.save(path, X)
     ...     summary = compress(path, max_error=0.01)
-    ...     back = decompress(summary.path, os.path.join(folder, "back.npy"))
-    ...     decoded = np.load(back)
+    ...     decoded = np.load(decompress(summary.path, os.path.join(folder, "back.npy")))
     >>> errors = np.linalg.norm(X - decoded, axis=1) / np.linalg.norm(X, axis=1)
     >>> bool(errors.max() <= 0.01)
     True
     """
     on_step = on_step or quiet
-    bound = checked_bound(max_error, max_absolute)
-    check_max_size(max_size)
-    given = checked_model(model, store_model, max_size)
-    names = [checked_names("approximate", approximate), checked_names("exact", exact)]
+    bound = arguments.checked_bound(max_error, max_absolute)
+    arguments.check_max_size(max_size)
+    given = arguments.checked_model(model, store_model, max_size)
+    names = arguments.checked_names(approximate=approximate, exact=exact)
     if symmetric is not None:
         check_flag("symmetric", symmetric)
     if block_rows is not None:
@@ -199,12 +135,12 @@ def compress(
         check_real("ratio", ratio, low=1, low_open=True)
         if max_absolute is not None:
             raise ValueError("give ratio or max_absolute, not both.")
-    path = checked_source(source)
+    path = arguments.checked_source(source)
     target = _target(path, destination, append)
     with (
         one_writer(target, lambda: on_step(0, 0, "waiting for another writer")) as check,
         _extended(target, append, given, max_size) as old,
-        naming(path),
+        arguments.naming(path),
     ):
         if old is not None:
             _refuse_to_change(ratio, names)
@@ -234,16 +170,13 @@ def compress(
 
 def compressed_name(path: Path) -> Path:
     """Return the default name of the compressed file."""
-    return path.with_name(path.name + COMPRESSED)
+    return path.with_name(path.name + arguments.COMPRESSED)
 
 
 def _target(path: Path, destination: Any, append: bool) -> Path:
-    if destination is None:
-        target = compressed_name(path)
-        if not append:
-            _refuse_to_replace(target)
-    else:
-        target = Path(destination)
+    target = compressed_name(path) if destination is None else Path(destination)
+    if destination is None and not append:
+        _refuse_to_replace(target)
     refuse_to_overwrite(target, path)
     return check_target(target)
 
@@ -272,7 +205,7 @@ def _extended(
         yield None
         return
     model = given if isinstance(given, CodecModel) else None
-    with open_compressed(target, model, max_size) as opened:
+    with arguments.open_compressed(target, model, max_size) as opened:
         if len(opened.header.parts) != 1 or opened.header.kind == "array":
             raise ValueError(f"append: {target} does not hold one table or one array.")
         # A file without rows has no model yet.
@@ -293,23 +226,83 @@ def _models_of(old: Compressed, source: Source) -> Models:
     return Models([model], [0], [], bool(old.stored))
 
 
-def summary_of(
-    source: Source, target: Path, n_bytes: int, bound: Bound, models: Models,
-    stats: ErrorStats, old: Compressed | None,
+def fit_codec(
+    source: Any, destination: Any, *, max_error: float | None = 0.01,
+    max_absolute: float | None = None, model: str = "auto", approximate: Sequence[str] = (),
+    exact: Sequence[str] = (), symmetric: bool | None = None, max_size: int | None = None,
+    on_step: OnStep | None = None,
 ) -> CompressionSummary:  # fmt: skip
-    """Return the summary of a written file."""
-    errors, original = stats.numbers(), original_size(source, old)
-    n_rows = sum(plan.n_rows for plan in source.parts)
-    return CompressionSummary(
-        path=target, n_bytes=n_bytes, original_bytes=original, ratio=original / n_bytes,
-        n_rows=n_rows + (0 if old is None else old.n_rows()),
-        max_error=bound.relative, max_absolute=bound.absolute,
-        model=", ".join(dict.fromkeys(model.predictor for model in models.models)) or "none",
-        trials=tuple(models.trials),
-        largest_row_error=errors[3] if errors else 0.0,
-        largest_error=errors[4] if errors else 0.0,
-        row_errors=dict(zip(SHARES, errors, strict=False)),
-        approximate=tuple(source.columns.get("approximate", ())),
-        exact=tuple(source.columns.get("exact", ())),
-        notes=(*source.notes, *lost_columns(source, stats)),
-    )  # fmt: skip
+    """Choose and learn a model on a file, and write it as a ``.kam`` file.
+
+    The model keeps the last rows of the file: files that refer to it (``store_model=False``)
+    continue from them; files that store the model leave them out.
+
+    Parameters
+    ----------
+    source : str or path
+        A file as for ``compress``, with one table or one array of approximate numbers.
+    destination : str or path
+        The ``.kam`` file to write.
+    max_error : float or None, default=0.01
+        The largest relative error per row, as for ``compress``.
+    max_absolute : float or None, default=None
+        The largest error per value.
+    model : str, default="auto"
+        The name of a model; "auto" for the one that takes the fewest bytes.
+    approximate, exact : sequence of str, default=()
+        Columns of integers to approximate too; columns of floats or arrays to keep exactly.
+    symmetric : bool or None, default=None
+        Whether matrices are symmetric; None to check.
+    max_size : int or None, default=None
+        The bytes that the source may become.
+    on_step : callable or None, default=None
+        Called as ``on_step(done, total, what)`` during the work.
+
+    Returns
+    -------
+    CompressionSummary
+        The model, the models compared, and the size of the file.
+
+    Examples
+    --------
+    >>> import numpy as np, tempfile, os
+    >>> from kernelatoms.codec import fit_codec
+    >>> X = np.cumsum(np.random.default_rng(0).normal(size=(200, 5)), axis=0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "rows.npy")
+    ...     np.save(path, X)
+    ...     summary = fit_codec(path, os.path.join(folder, "rows.kam"), model="lags")
+    >>> summary.model
+    'lags'
+    """
+    on_step = on_step or quiet
+    bound = arguments.checked_bound(max_error, max_absolute)
+    arguments.check_max_size(max_size)
+    if not isinstance(arguments.checked_model(model), str):
+        raise ValueError("model: name a model, or leave it to be chosen; a file is fitted already.")
+    path, target = arguments.checked_source(source), check_target(destination)
+    refuse_to_overwrite(target, path)
+    with arguments.naming(path):
+        names = arguments.checked_names(approximate=approximate, exact=exact)
+        opened = open_source(path, *names, max_size=max_size, on_step=on_step)
+        numbers = [i for i, plan in enumerate(opened.parts) if plan.n_columns]
+        if len(numbers) != 1:
+            raise ValueError(
+                f"{path} has {len(numbers)} tables or arrays of approximate numbers, and a model "
+                "is of one."
+            )
+        models = find_models(opened, bound, model, symmetric, True, on_step)
+        learned = with_history(models.models[0], _last_rows(opened, numbers[0]))
+    header = Header("model", __version__, bound, trials=best_trials(models.trials))
+    with replacing(target) as file:
+        n_bytes = Writer(file).finish(Tail(header.to_bytes(), (model_bytes(learned),)))
+    return summary_of(opened, target, n_bytes, bound, models, ErrorStats(), None)
+
+
+def _last_rows(source: Source, part: int) -> NDArray[Any]:
+    """Return the rows of the last blocks of a part, which a model continues from."""
+    plan = source.parts[part]
+    n_rows = rows_per_block(plan.n_rows, plan.row_values)
+    matrices = (block.matrix for block in source.blocks(part, n_rows))
+    last = deque((matrix for matrix in matrices if matrix is not None), maxlen=2)
+    return np.concatenate(last) if last else np.empty((0, plan.n_columns))

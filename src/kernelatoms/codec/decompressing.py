@@ -3,16 +3,10 @@
 from pathlib import Path
 from typing import Any
 
-from kernelatoms.codec.arguments import (
-    COMPRESSED,
-    check_max_size,
-    checked_model_file,
-    checked_source,
-    open_compressed,
-)
+from kernelatoms.codec import arguments
+from kernelatoms.codec.blocks import Compressed
 from kernelatoms.codec.packed.kinds import restore
 from kernelatoms.codec.packed.sources import OnStep, quiet
-from kernelatoms.codec.reader import Compressed
 from kernelatoms.estimators.validation import check_count
 from kernelatoms.files.writing import check_target, refuse_to_overwrite, replacing
 
@@ -35,10 +29,9 @@ def decompress(
     model : str, path, CodecModel or None, default=None
         The ``.kam`` file that the file refers to, if it does not store its model.
     max_size : int or None, default=None
-        The bytes that the rows may become, in memory or on disk. By default 4 GiB, or 256 times
-        the size of the file if that is larger.
+        The bytes that the rows may become; by default 4 GiB, or 256 times the file if that is more.
     on_step : callable or None, default=None
-        Called as ``on_step(done, total, what)`` during the work; a total of 0 means unknown.
+        Called as ``on_step(done, total, what)``; a total of 0 means unknown.
 
     Returns
     -------
@@ -57,12 +50,19 @@ def decompress(
     ...     np.load(some).shape
     (2, 3)
     """
-    check_max_size(max_size)
-    path, target = checked_source(source), check_target(destination)
+    arguments.check_max_size(max_size)
+    path, target = arguments.checked_source(source), check_target(destination)
     refuse_to_overwrite(target, path)
-    given = checked_model_file(model, max_size)
-    with open_compressed(path, given, max_size) as opened:
-        _check_suffix(opened, path, target)
+    given = arguments.checked_model_file(model, max_size)
+    with arguments.open_compressed(path, given, max_size) as opened:
+        if opened.header.kind == "model":
+            raise ValueError(f"{path} holds a model, and no rows.")
+        suffixes = _suffixes(opened.header.kind)
+        if target.suffix.lower() not in suffixes:
+            raise ValueError(
+                f"{path} holds a {suffixes[0]} file; the destination must end so, got "
+                f"{target.name!r}."
+            )
         wanted = _checked_rows(opened, path, rows)
         with replacing(target) as file:
             restore(opened, file, target.parent, wanted, on_step or quiet)
@@ -71,10 +71,10 @@ def decompress(
 
 def restored_name(source: Any, max_size: int | None = None) -> Path:
     """Return the default name of the restored file."""
-    path = checked_source(source)
-    with open_compressed(path, max_size=max_size) as opened:
+    path = arguments.checked_source(source)
+    with arguments.open_compressed(path, max_size=max_size) as opened:
         suffixes = _suffixes(opened.header.kind)
-    bare = path.with_suffix("") if path.suffix.lower() == COMPRESSED else path
+    bare = path.with_suffix("") if path.suffix.lower() == arguments.COMPRESSED else path
     if bare.suffix.lower() in suffixes and bare != path:
         return bare
     return bare.with_name(bare.name + suffixes[0])
@@ -82,17 +82,6 @@ def restored_name(source: Any, max_size: int | None = None) -> Path:
 
 def _suffixes(kind: str) -> tuple[str, ...]:
     return {"csv": (".csv", ".tsv", ".txt"), "array": (".npy",)}.get(kind, (f".{kind}",))
-
-
-def _check_suffix(opened: Compressed, path: Path, target: Path) -> None:
-    kind = opened.header.kind
-    if kind == "model":
-        raise ValueError(f"{path} holds a model, and no rows.")
-    suffixes = _suffixes(kind)
-    if target.suffix.lower() not in suffixes:
-        raise ValueError(
-            f"{path} holds a {suffixes[0]} file; the destination must end so, got {target.name!r}."
-        )
 
 
 def _checked_rows(opened: Compressed, path: Path, rows: Any) -> tuple[int, int] | None:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from kernelatoms.codec.arguments import checked_bound
+from kernelatoms.codec.arguments import check_max_size, checked_bound
 from kernelatoms.codec.bounds import Bound
 from kernelatoms.codec.models.codec_model import CodecModel, check_description
 from kernelatoms.codec.models.model_selection import NAMES, choose_model
@@ -15,7 +15,7 @@ from kernelatoms.codec.packed.arrays import decode_array, encode_array
 from kernelatoms.estimators.base import Estimator
 from kernelatoms.estimators.devices.border import learn, on_cpu
 from kernelatoms.estimators.state_checks import check_features, held
-from kernelatoms.estimators.validation import FLOATS, check_choice, check_count
+from kernelatoms.estimators.validation import FLOATS, check_choice
 from kernelatoms.similarity.base import check_flag
 
 Array = NDArray[Any]
@@ -142,8 +142,7 @@ class KernelCodec(Estimator):
         data : bytes
             The result of ``encode``.
         max_size : int or None, default=None
-            The bytes that the rows may become. By default 4 GiB, or 256 times the size of ``data``
-            if that is larger.
+            The bytes that the rows may become; by default 4 GiB, or 256 times ``data`` if more.
 
         Returns
         -------
@@ -152,8 +151,7 @@ class KernelCodec(Estimator):
         """
         if not isinstance(data, bytes | bytearray | memoryview):
             raise TypeError(f"data must be bytes, got {type(data).__name__}.")
-        if max_size is not None:
-            check_count("max_size", max_size)
+        check_max_size(max_size)
         return decode_array(bytes(data), vars(self).get("model_"), max_size)
 
     def _bound(self) -> Bound:

@@ -1,22 +1,22 @@
 """Blocks of a source to a compressed file, and the models of the file: given, named or chosen."""
 
+import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 
 from kernelatoms import __version__
-from kernelatoms.codec.blocks import encode_block, map_in_order, rows_per_block
-from kernelatoms.codec.bounds import Bound, ErrorStats
-from kernelatoms.codec.container.format import Tail, Writer
-from kernelatoms.codec.container.header import Header, Part
+from kernelatoms.codec.blocks import Compressed, encode_block, map_in_order, rows_per_block
+from kernelatoms.codec.bounds import SHARES, Bound, ErrorStats
+from kernelatoms.codec.container import Header, Part, Tail, Writer
 from kernelatoms.codec.models.codec_model import CodecModel, model_bytes
 from kernelatoms.codec.models.model_selection import Trial, choose_model, without_history
 from kernelatoms.codec.models.predictors import ready
 from kernelatoms.codec.packed.sources import OnStep, Source, quiet
-from kernelatoms.codec.reader import Compressed
 
 # Columns that keep less than this share of their variance are named, this many at most.
 _LITTLE_KEPT, _MOST_NAMED = 0.5, 4
@@ -35,6 +35,67 @@ class Models:
     of_part: list[int]  # the index of each part's model; -1 without one
     trials: list[Trial]  # the candidates that were compared
     stored: bool = True  # whether the file stores the models
+
+
+@dataclass(frozen=True)
+class CompressionSummary:
+    """The result of ``compress``.
+
+    Parameters
+    ----------
+    path : Path
+        The compressed file.
+    n_bytes : int
+        Its size in bytes.
+    original_bytes : int
+        The size of the source.
+    ratio : float
+        How many times smaller the compressed file is.
+    n_rows : int
+        Rows in the file (slices of a 3-d array), over all arrays.
+    max_error, max_absolute : float or None
+        The relative and the absolute bound; without both, numbers are exact.
+    model : str
+        The name of the model, or names separated by commas.
+    trials : tuple of (str, int, str)
+        The models that were compared: name, bytes, settings.
+    largest_row_error : float
+        The largest error of a row, relative to its norm.
+    largest_error : float
+        The largest error of a value.
+    row_errors : dict of float to float
+        Quantiles of the rows' relative errors: 0.5, 0.9, 0.99 and 1.
+    approximate, exact : tuple of str
+        The approximate and the exact columns of a table.
+    notes : tuple of str
+        Further remarks for the user.
+
+    Examples
+    --------
+    >>> import numpy as np, tempfile, os, kernelatoms
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "rows.npy")
+    ...     np.save(path, np.random.default_rng(0).normal(size=(50, 4)))
+    ...     summary = kernelatoms.compress(path, max_error=0.05)
+    >>> summary.largest_row_error <= 0.05
+    True
+    """
+
+    path: Path
+    n_bytes: int
+    original_bytes: int
+    ratio: float
+    n_rows: int
+    max_error: float | None
+    max_absolute: float | None
+    model: str
+    trials: tuple[tuple[str, int, str], ...] = ()
+    largest_row_error: float = 0.0
+    largest_error: float = 0.0
+    row_errors: dict[float, float] = field(default_factory=dict)
+    approximate: tuple[str, ...] = ()
+    exact: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def write_compressed(
@@ -75,13 +136,13 @@ def _tail(
     source: Source, bound: Bound, models: Models, stats: ErrorStats, old: Compressed | None
 ) -> Tail:
     parts = [
-        Part(plan.name, plan.head, plan.dtype, models.of_part[i])
-        for i, plan in enumerate(source.parts)
+        Part(plan.name, plan.head, plan.dtype, model)
+        for plan, model in zip(source.parts, models.of_part, strict=True)
     ]
+    trials = best_trials(models.trials) if old is None else old.header.trials
     header = Header(
-        source.kind, __version__, bound, parts, source.table(), stats.numbers(),
-        best_trials(models.trials) if old is None else old.header.trials,
-        original_size(source, old),
+        source.kind, __version__, bound, parts, source.table(), stats.numbers(), trials,
+        _original_size(source, old),
     ).to_bytes()  # fmt: skip
     if models.stored:
         return Tail(header, tuple(map(model_bytes, models.models)), (), source.schema())
@@ -89,7 +150,7 @@ def _tail(
     return Tail(header, (), digests, source.schema())
 
 
-def original_size(source: Source, old: Compressed | None) -> int:
+def _original_size(source: Source, old: Compressed | None) -> int:
     """Return the bytes of a source, and of what ``old`` was compressed from."""
     return source.path.stat().st_size + (0 if old is None else old.header.size)
 
@@ -120,6 +181,28 @@ def lost_columns(source: Source, stats: ErrorStats) -> Iterator[str]:
             "vary little around a large level; max_absolute, a smaller max_error or exact columns "
             "keep more."
         )
+
+
+def summary_of(
+    source: Source, target: Path, n_bytes: int, bound: Bound, models: Models,
+    stats: ErrorStats, old: Compressed | None,
+) -> CompressionSummary:  # fmt: skip
+    """Return the summary of a written file."""
+    errors, original = stats.numbers(), _original_size(source, old)
+    n_rows = sum(plan.n_rows for plan in source.parts)
+    return CompressionSummary(
+        path=target, n_bytes=n_bytes, original_bytes=original, ratio=original / n_bytes,
+        n_rows=n_rows + (0 if old is None else old.n_rows()),
+        max_error=bound.relative, max_absolute=bound.absolute,
+        model=", ".join(dict.fromkeys(model.predictor for model in models.models)) or "none",
+        trials=tuple(models.trials),
+        largest_row_error=errors[3] if errors else 0.0,
+        largest_error=errors[4] if errors else 0.0,
+        row_errors=dict(zip(SHARES, errors, strict=False)),
+        approximate=tuple(source.columns.get("approximate", ())),
+        exact=tuple(source.columns.get("exact", ())),
+        notes=(*source.notes, *lost_columns(source, stats)),
+    )  # fmt: skip
 
 
 def find_models(
@@ -190,11 +273,12 @@ def bound_for_ratio(
         nonlocal steps
         steps += 1
         on_step(steps, 20, f"looking for a ratio of {ratio:g}")
-        counter: Any = _Counter()
-        write_compressed(
-            source, counter, bound, models, block_rows=block_rows, on_step=quiet, most_rows=share
-        )
-        return original * share / counter.size
+        with open(os.devnull, "wb") as nowhere:
+            n_bytes, _ = write_compressed(
+                source, nowhere, bound, models, block_rows=block_rows, on_step=quiet,
+                most_rows=share,
+            )  # fmt: skip
+        return original * share / n_bytes
 
     def smallest(models: Models, low: float = _SMALLEST, high: float = _LARGEST) -> float:
         return _smallest_error(lambda e: reached(Bound(relative=e), models) >= ratio, low, high)
@@ -227,13 +311,3 @@ def _smallest_error(enough: Callable[[float], bool], low: float, high: float) ->
             break
         low, high = (low, middle) if enough(middle) else (middle, high)
     return high
-
-
-class _Counter:
-    """A file that only counts what is written to it."""
-
-    size = 0
-
-    def write(self, data: bytes) -> int:
-        self.size += len(data)
-        return len(data)

@@ -8,22 +8,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.codec.arguments import (
-    check_max_size,
-    checked_model_file,
-    checked_source,
-    naming,
-    open_compressed,
-)
-from kernelatoms.codec.blocks import rows_per_block
+from kernelatoms.codec import arguments
+from kernelatoms.codec.blocks import Compressed, rows_per_block
 from kernelatoms.codec.bounds import SHARES, ErrorStats, row_errors
-from kernelatoms.codec.container.format import section_sizes
-from kernelatoms.codec.models.codec_model import CodecModel
-from kernelatoms.codec.packed.kinds import column_names, decoded_matrices, open_source, shapes_of
+from kernelatoms.codec.container import section_sizes
+from kernelatoms.codec.packed.kinds import decoded_matrices, open_source, shapes_of, table_columns
 from kernelatoms.codec.packed.sources import OnStep, Source, quiet
-from kernelatoms.codec.reader import Compressed
 
 Array = NDArray[Any]
+
+# Rows of a figure, at most.
+_DRAWN_ROWS = 2000
 
 
 @dataclass(frozen=True)
@@ -59,8 +54,7 @@ class CompressedInfo:
     trials : tuple of (str, int)
         The models that were compared when the file was written, with their bytes.
     row_errors : dict of float to float
-        Quantiles of the rows' relative errors: 0.5, 0.9, 0.99 and 1; measured on the original if
-        it is given, otherwise recorded by the encoder.
+        Quantiles of the rows' relative errors (0.5, 0.9, 0.99, 1), as measured, else as recorded.
     largest_error : float
         The largest error of a value.
     rows_beyond : int
@@ -113,10 +107,9 @@ def inspect_compressed(
     model : str, path, CodecModel or None, default=None
         The ``.kam`` file that the file refers to, if it does not store its model.
     max_size : int or None, default=None
-        The bytes that a file may become, in memory or on disk. By default 4 GiB, or 256 times
-        the size of the file if that is larger.
+        The bytes that a file may become; by default 4 GiB, or 256 times its size if that is more.
     on_step : callable or None, default=None
-        Called as ``on_step(done, total, what)`` during the work; a total of 0 means unknown.
+        Called as ``on_step(done, total, what)``; a total of 0 means unknown.
 
     Returns
     -------
@@ -135,40 +128,35 @@ def inspect_compressed(
     True
     """
     on_step = on_step or quiet
-    check_max_size(max_size)
-    path = checked_source(source)
-    given = checked_model_file(model, max_size)
-    with open_compressed(path, given, max_size) as opened:
+    arguments.check_max_size(max_size)
+    path = arguments.checked_source(source)
+    given = arguments.checked_model_file(model, max_size)
+    with arguments.open_compressed(path, given, max_size) as opened:
         on_step(0, 0, "comparing checksums")
         opened.check()
         header = opened.header
         stats, beyond = None, 0
         if original is not None:
-            stats, beyond = _measure(opened, checked_source(original), max_size, on_step)
+            stats, beyond = _measure(opened, arguments.checked_source(original), max_size, on_step)
         errors = tuple(header.errors) if stats is None else stats.numbers()
+        names = {} if given is None else {given.digest: given.predictor}
         models = {model.digest: model.predictor for model in opened.stored}
+        models |= {digest: names.get(digest, "in a file of its own") for digest in opened.digests}
         return CompressedInfo(
             path=path, kind=header.kind, n_bytes=opened.reader.size, original_bytes=header.size,
             ratio=header.size / opened.reader.size, version=header.by,
             max_error=header.bound.relative, max_absolute=header.bound.absolute,
             shapes=shapes_of(opened), sections=section_sizes(opened.reader),
             n_blocks=len(opened.reader.entries),
-            models={**models, **{d: _name_of(d, given) for d in opened.digests}},
-            stored=not opened.digests, trials=tuple(header.trials),
+            models=models, stored=not opened.digests, trials=tuple(header.trials),
             row_errors=dict(zip(SHARES, errors, strict=False)),
             largest_error=errors[4] if len(errors) > 4 else 0.0,
             measured=stats is not None, rows_beyond=beyond,
         )  # fmt: skip
 
 
-def _name_of(digest: str, given: CodecModel | None) -> str:
-    if given is None or given.digest != digest:
-        return "in a file of its own"
-    return given.predictor
-
-
 def _both_matrices(
-    opened: Compressed, original: Path, part: int = 0, max_size: int | None = None
+    opened: Compressed, original: Path, part: int, max_size: int | None
 ) -> Iterator[tuple[Array, Array]]:
     """Yield rows of the original and the decoded rows, piece by piece."""
     source = _open_original(opened, original, max_size)
@@ -194,10 +182,10 @@ def _measure(
     return stats, beyond
 
 
-def _open_original(opened: Compressed, original: Path, max_size: int | None = None) -> Source:
+def _open_original(opened: Compressed, original: Path, max_size: int | None) -> Source:
     """Open the original of a compressed file with the same approximate columns."""
     header = opened.header
-    with naming(original):
+    with arguments.naming(original):
         if header.kind == "npz":
             exact = [part.name for part in header.parts if part.model < 0 and part.name]
             source = open_source(original, (), exact, max_size=max_size)
@@ -205,14 +193,12 @@ def _open_original(opened: Compressed, original: Path, max_size: int | None = No
             raise ValueError("a model file has no original.")
         else:
             source = open_source(original, like=opened, max_size=max_size)
-    names = [part.name for part in header.parts]
-    rows = [opened.n_rows(part) for part in range(len(names))]
-    if [plan.name for plan in source.parts] != names or [
-        plan.n_rows for plan in source.parts
-    ] != rows:
+    were = [(part.name, opened.n_rows(i)) for i, part in enumerate(header.parts)]
+    found = [(plan.name, plan.n_rows) for plan in source.parts]
+    if found != were:
         raise ValueError(
-            f"{original} is not what was compressed: that had {sum(rows):,} rows, and it has "
-            f"{sum(plan.n_rows for plan in source.parts):,}."
+            f"{original} is not what was compressed: that had {sum(n for _, n in were):,} rows, "
+            f"and it has {sum(n for _, n in found):,}."
         )
     return source
 
@@ -241,31 +227,28 @@ class Drawn(NamedTuple):
     column_names: list[str] | None  # names of a table's columns
 
 
-def matrices_to_draw(
-    source: Any, original: Any = None, *, model: Any = None, most_rows: int = 2000,
-    max_size: int | None = None,
-) -> Drawn:  # fmt: skip
-    """Return the first ``most_rows`` rows of a compressed file; see ``inspect_compressed``."""
-    given = checked_model_file(model, max_size)
-    with open_compressed(checked_source(source), given, max_size) as opened:
+def matrices_to_draw(source: Any, original: Any, model: Any, max_size: int | None) -> Drawn:
+    """Return the first rows of a compressed file; see ``inspect_compressed``."""
+    given = arguments.checked_model_file(model, max_size)
+    with arguments.open_compressed(arguments.checked_source(source), given, max_size) as opened:
         parts = [i for i, part in enumerate(opened.header.parts) if part.model >= 0]
         if not parts:
             raise ValueError(f"{source} holds no approximate numbers that could be drawn.")
         name = opened.header.parts[parts[0]].name.removesuffix(".npy")
+        pairs: Iterator[tuple[Array, Array]]
         if original is None:
             pairs = ((m, m) for m in decoded_matrices(opened, parts[0]))
-            return Drawn(name, None, _first_rows(pairs, most_rows)[1], column_names(opened))
-        both = _both_matrices(opened, checked_source(original), parts[0], max_size)
-        return Drawn(name, *_first_rows(both, most_rows), column_names(opened))
+        else:
+            pairs = _both_matrices(opened, arguments.checked_source(original), parts[0], max_size)
+        rows, decoded = _first_rows(pairs)
+        table = table_columns(opened)
+        names = None if table is None else table[0]
+        return Drawn(name, None if original is None else rows, decoded, names)
 
 
-def _first_rows(pieces: Iterator[tuple[Array, Array]], most: int) -> tuple[Array, Array]:
+def _first_rows(pieces: Iterator[tuple[Array, Array]]) -> tuple[Array, Array]:
     found: list[tuple[Array, Array]] = []
-    for pair in pieces:
+    while sum(len(one) for one, _ in found) < _DRAWN_ROWS and (pair := next(pieces, None)):
         found.append(pair)
-        if sum(len(one) for one, _ in found) >= most:
-            break
-    return (
-        np.concatenate([one for one, _ in found])[:most],
-        np.concatenate([other for _, other in found])[:most],
-    )
+    one, other = (np.concatenate(arrays)[:_DRAWN_ROWS] for arrays in zip(*found, strict=True))
+    return one, other

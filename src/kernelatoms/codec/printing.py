@@ -14,12 +14,8 @@ def times_smaller(ratio: float) -> str:
 
 
 def _bound_words(bounded: Any) -> str:
-    words = []
-    if bounded.max_error is not None:
-        words.append(f"{bounded.max_error:.4g} of every row's norm")
-    if bounded.max_absolute is not None:
-        words.append(f"{bounded.max_absolute:.4g} of every value")
-    return " and ".join(words)
+    bounds = ((bounded.max_error, "every row's norm"), (bounded.max_absolute, "every value"))
+    return " and ".join(f"{bound:.4g} of {what}" for bound, what in bounds if bound is not None)
 
 
 def error_words(summary: Any) -> str:
@@ -38,24 +34,21 @@ def error_words(summary: Any) -> str:
 
 def show(info: Any) -> None:
     """Print the description of a compressed file."""
-    facts = [
-        ("file", str(info.path)),
-        ("holds", "a model" if info.kind == "model" else f"a .{info.kind} file"),
-    ]
-    facts += [(f"array {name}" if name else "rows", words) for name, words in info.shapes.items()]
     size = f"{info.n_bytes:,} bytes"
     if info.original_bytes:
         size += f" of {info.original_bytes:,}: {times_smaller(info.ratio)}"
-    facts += [
+    stored = "stored" if info.stored else "not stored"
+    models = [f"{name} ({stored}, {digest[:16]}...)" for digest, name in info.models.items()]
+    facts = [
+        ("file", str(info.path)),
+        ("holds", "a model" if info.kind == "model" else f"a .{info.kind} file"),
+        *((f"array {name}" if name else "rows", words) for name, words in info.shapes.items()),
         ("size", size),
         ("blocks", f"{info.n_blocks:,}, all undamaged"),
         ("error at most", _bound_words(info) or "none: numbers are exact"),
+        *(("model", words) for words in models),
+        ("written by", f"kernelatoms {info.version}"),
     ]
-    facts += [
-        ("model", f"{name} ({'stored' if info.stored else 'not stored'}, {digest[:16]}...)")
-        for digest, name in info.models.items()
-    ]
-    facts.append(("written by", f"kernelatoms {info.version}"))
     width = max(len(name) for name, _ in facts)
     for name, value in facts:
         tell(f"{name:<{width}}  {value}".replace("\n", "\\n"))
@@ -71,35 +64,27 @@ def show_trials(trials: list[tuple[str, int]], chosen: str) -> None:
     """Print the models that were compared, the best first."""
     if not trials:
         return
-    best = min(size for _, size in trials) or 1
-    rows = [
-        [name, f"{size:,}", f"{size / best:.2f}"]
-        for name, size in sorted(trials, key=lambda trial: trial[1])
-    ]
-    _table(
-        ["model", "bytes", "/best"], rows,
-        f"Chosen: {chosen}, by bytes at equal error on a part of the data.",
-    )  # fmt: skip
+    ordered = sorted(trials, key=lambda trial: trial[1])
+    best = ordered[0][1] or 1
+    rows = [[name, f"{size:,}", f"{size / best:.2f}"] for name, size in ordered]
+    caption = f"Chosen: {chosen}, by bytes at equal error on a part of the data."
+    _table(["model", "bytes", "/best"], rows, caption)
 
 
 def _show_errors(info: Any) -> None:
     if not info.row_errors:
         return
     bound = info.max_error
-    rows = [
-        [
-            "all" if share == 1 else f"{share:.0%}",
-            f"{error:.4g}",
-            f"{error / bound:.3f}" if bound else "-",
-        ]
-        for share, error in info.row_errors.items()
-    ]
+    rows = []
+    for share, error in info.row_errors.items():
+        of_bound = f"{error / bound:.3f}" if bound else "-"
+        rows.append(["all" if share == 1 else f"{share:.0%}", f"{error:.4g}", of_bound])
     origin = "measured on the original" if info.measured else "as the encoder recorded them"
-    _table(
-        ["rows", "error", "/bound"], rows,
+    caption = (
         f"The largest error of so many rows, relative to their norms, {origin}. The largest of any "
-        f"value is {info.largest_error:.4g}.",
-    )  # fmt: skip
+        f"value is {info.largest_error:.4g}."
+    )
+    _table(["rows", "error", "/bound"], rows, caption)
 
 
 def _table(header: list[str], rows: list[list[str]], caption: str = "") -> None:

@@ -69,33 +69,34 @@ def compression_figure(
     True
     """
     decoded = np.asarray(decoded, np.float64)
-    if original is None:
-        return _decoded_alone(decoded, title, column_names)
-    original = np.asarray(original, np.float64)
-    if original.ndim != 2 or original.shape != decoded.shape:
-        raise ValueError(
-            f"original and decoded must be matrices of one shape, got {original.shape} and "
-            f"{decoded.shape}."
-        )
-    figure = Figure(figsize=(10, 9.4), layout="constrained")
-    places: Any = figure.subfigures(3, 1, height_ratios=[3, 3, 2.1])
-    upper, middle, lower = places
-    figure.suptitle(as_label(title, 90), fontsize=13, x=0.01, ha="left")
     names = None if column_names is None else [as_label(name) for name in column_names]
-    maps = upper.subplots(1, 2, sharex=True, sharey=True)
-    for ax, name, values in zip(maps, ("original", "decoded"), (original, decoded), strict=True):
-        image = _heat_map(ax, values, *_limits(original), _COLOURS_OF_VALUES, names)
+    shown, heights = [("decoded", decoded)], [3, 2.1]
+    if original is not None:
+        original = np.asarray(original, np.float64)
+        if original.ndim != 2 or original.shape != decoded.shape:
+            raise ValueError(
+                f"original and decoded must be matrices of one shape, got {original.shape} and "
+                f"{decoded.shape}."
+            )
+        shown, heights = [("original", original), *shown], [3, *heights]
+    figure = Figure(figsize=(10, 6.4 if original is None else 9.4), layout="constrained")
+    figure.suptitle(as_label(title, 90), fontsize=13, x=0.01, ha="left")
+    places: Any = figure.subfigures(len(heights), 1, height_ratios=heights)
+    maps = places[0].subplots(1, len(shown), sharex=True, sharey=True, squeeze=False)[0]
+    for ax, (name, values) in zip(maps, shown, strict=True):
+        image = _heat_map(ax, values, *_limits(shown[0][1]), _COLOURS_OF_VALUES, names)
         ax.set_title(name, fontsize=11, loc="left")
-    maps[1].set_ylabel("")
-    upper.colorbar(image, ax=maps, pad=0.01, fraction=0.03)
-    error = decoded - original
-    largest = float(np.nanmax(np.abs(error), initial=0.0)) or 1.0
-    below, beside = middle.subplots(1, 2)
-    image = _heat_map(below, error, -largest, largest, SIGNED, names)
-    below.set_title("decoded - original", fontsize=11, loc="left")
-    middle.colorbar(image, ax=below, pad=0.02, fraction=0.05)
-    _row_errors(beside, original, error, max_error, max_absolute)
-    _curves(lower, original, decoded, names)
+    places[0].colorbar(image, ax=maps, pad=0.01, fraction=0.03)
+    if original is not None:
+        maps[1].set_ylabel("")
+        error = decoded - original
+        largest = float(np.nanmax(np.abs(error), initial=0.0)) or 1.0
+        below, beside = places[1].subplots(1, 2)
+        image = _heat_map(below, error, -largest, largest, SIGNED, names)
+        below.set_title("decoded - original", fontsize=11, loc="left")
+        places[1].colorbar(image, ax=below, pad=0.02, fraction=0.05)
+        _row_errors(beside, original, error, max_error, max_absolute)
+    _curves(places[-1], original, decoded, names)
     return figure
 
 
@@ -104,20 +105,6 @@ def figure_bytes(figure: Figure, form: str) -> bytes:
     data = io.BytesIO()
     figure.savefig(data, format=form, dpi=_DPI)
     return data.getvalue()
-
-
-def _decoded_alone(decoded: Array, title: str, column_names: Sequence[str] | None) -> Figure:
-    figure = Figure(figsize=(10, 6.4), layout="constrained")
-    figure.suptitle(as_label(title, 90), fontsize=13, x=0.01, ha="left")
-    places: Any = figure.subfigures(2, 1, height_ratios=[3, 2.1])
-    upper, lower = places
-    names = None if column_names is None else [as_label(name) for name in column_names]
-    ax = upper.subplots()
-    image = _heat_map(ax, decoded, *_limits(decoded), _COLOURS_OF_VALUES, names)
-    ax.set_title("decoded", fontsize=11, loc="left")
-    upper.colorbar(image, ax=ax, pad=0.01, fraction=0.03)
-    _curves(lower, None, decoded, names)
-    return figure
 
 
 def _limits(values: Array) -> tuple[float, float]:
@@ -135,14 +122,13 @@ def _heat_map(
     """Draw a matrix; one of few columns with its rows from left to right."""
     shown = _thinned(np.where(np.isfinite(values), values, np.nan))
     few = _is_narrow(values)
+    height, width = values.T.shape if few else values.shape
     image = ax.imshow(
-        shown.T if few else shown, aspect="auto", vmin=low, vmax=high,
-        cmap=colormaps[colours].with_extremes(bad=_MISSING), interpolation="nearest",
-        extent=(-0.5, len(values) - 0.5, values.shape[1] - 0.5, -0.5)
-        if few else (-0.5, values.shape[1] - 0.5, len(values) - 0.5, -0.5),
+        shown.T if few else shown, aspect="auto", interpolation="nearest", vmin=low, vmax=high,
+        cmap=colormaps[colours].with_extremes(bad=_MISSING),
+        extent=(-0.5, width - 0.5, height - 0.5, -0.5),
     )  # fmt: skip
-    ax.set_xlabel("row" if few else "column")
-    ax.set_ylabel("column" if few else "row")
+    ax.set(xlabel="row" if few else "column", ylabel="column" if few else "row")
     columns = ax.yaxis if few else ax.xaxis
     if few and names is not None:
         columns.set_ticks(range(len(names)), names)
@@ -198,11 +184,9 @@ def _row_errors(
             f"bound {bound:.3g}", (1, bound), xytext=(2, -4), textcoords="offset points",
             va="top", color=COLOURS[1], fontsize=9,
         )  # fmt: skip
-    ax.set_ylim(0, 1.12 * max(float(sizes.max(initial=0.0)), bound or 0.0) or 1.0)
-    ax.set_xlim(0, 100)
+    top = 1.12 * max(float(sizes.max(initial=0.0)), bound or 0.0) or 1.0
+    ax.set(xlim=(0, 100), ylim=(0, top), xlabel="% of rows", ylabel=label)
     ax.set_title("errors of rows, sorted", fontsize=11, loc="left")
-    ax.set_xlabel("% of rows")
-    ax.set_ylabel(label)
     ax.grid(color=PALE, linewidth=0.8)
     ax.set_axisbelow(True)
     plain_axes(ax)

@@ -26,7 +26,6 @@ _ROOTS = np.array([
     1.7562521603732995, 1.8340080864093424, 1.9152065613971474,
 ])  # fmt: skip
 # With larger integers a row is stored exactly.
-# With larger integers a row is stored exactly.
 LARGEST = 1 << 26
 NO_STEP = np.int32(-(1 << 30))
 # The kind of a row that is stored exactly.

@@ -38,23 +38,12 @@ def code_columns(  # type: ignore[no-untyped-def]
 ):  # fmt: skip
     """Code rows whose values are predicted one by one, by recursive least squares.
 
-    A value is predicted from its column ``lags`` rows before, from ``n_parents`` columns of its
-    row that were decoded before it and are most like it, and from these in the row before. The
-    weights of a column minimise the squared errors so far, those of each row before counting
-    ``fade`` times less, with a small ridge towards "as in the row before".
-
-    Parameters
-    ----------
-    lags : int64 array
-        The first one is 1.
-    n_parents : int
-        Columns of the same row.
-    fade : float
-        The forgetting factor.
-    ridge : float
-        The ridge, relative to the mean square of the inputs.
-    x, coded, given, limits, scale, absolute, trade, least, most, codes, kinds, k, decoded, decoding
-        See ``models.quantised.QuantisedBlock``.
+    A value is predicted from its column ``lags`` rows before (the first lag is 1), from
+    ``n_parents`` columns of its row that were decoded before it and are most like it, and from
+    these in the row before. The weights of a column minimise the squared errors so far, those of
+    each row before counting ``fade`` times less, with a small ridge towards "as in the row before":
+    ``ridge`` times the mean square of the inputs. For the other arguments see
+    ``models.quantised.QuantisedBlock``.
     """
     n, m = k.shape
     first = decoded.shape[0] - n
@@ -70,25 +59,22 @@ def code_columns(  # type: ignore[no-untyped-def]
         size, low, high = _extent(decoded, t)
         if t >= first:
             at = t - first
+            row = coded[at], given[at], decoded, t, lags, parents, weights, size, low, high
             if decoding:
-                _decode_columns(
-                    coded[at], given[at], decoded, t, lags, parents, weights, size, low, high,
-                    step_of(codes[at]), scale, k[at], inputs,
+                _code_row(
+                    given[at], *row, step_of(codes[at]), scale, sizes, trade, absolute, k[at],
+                    inputs, True,
                 )  # fmt: skip
             else:
-                code = _settle_columns(
-                    x[at], coded[at], given[at], decoded, t, lags, parents, weights, size, low,
-                    high, limits[at], scale, sizes, trade, absolute, least, most, last, k[at],
-                    inputs,
+                code = _settle_row(
+                    x[at], *row, limits[at], scale, sizes, trade, absolute, least, most, last,
+                    k[at], inputs,
                 )  # fmt: skip
                 if code == NO_STEP:
                     code = last
                     kinds[at] = EXACT_ROW
                     store_exactly(x[at], coded[at], given[at], k[at], decoded[t])
-                    _decode_columns(
-                        coded[at], given[at], decoded, t, lags, parents, weights, size, low, high,
-                        1.0, scale, k[at], inputs,
-                    )  # fmt: skip
+                    _code_row(x[at], *row, 1.0, scale, sizes, trade, absolute, k[at], inputs, True)
                 else:
                     learn_sizes(k[at], coded[at], step_of(code), sizes)
                 codes[at] = last = code
@@ -157,68 +143,50 @@ def _predict_value(inputs, weights, size, low, high, observed):  # type: ignore[
 
 
 @jit()
-def _decode_columns(  # type: ignore[no-untyped-def]
-    coded, given, decoded, t, lags, parents, weights, size, low, high, step, scale, k, inputs
-):
-    """Fill a row from its integers, value after value."""
-    for j in range(len(k)):
-        _gather(decoded, t, j, lags, parents[j], size, inputs[j])
-        prediction = _predict_value(inputs[j], weights[j], size, low, high, coded[j])
-        if coded[j]:
-            middle, width = cell_at(prediction, step, scale, j)
-            decoded[t, j] = cell_value(middle, width, scale, np.float64(k[j]))
-        else:
-            decoded[t, j] = prediction if math.isnan(given[j]) else given[j]
-
-
-@jit()
-def _try_columns(  # type: ignore[no-untyped-def]
+def _code_row(  # type: ignore[no-untyped-def]
     x, coded, given, decoded, t, lags, parents, weights, size, low, high, step, scale, sizes, trade,
-    absolute, k, inputs,
+    absolute, k, inputs, decoding,
 ):  # fmt: skip
-    """Fill a row and its integers with a given step; return the squared error, negative if none."""
+    """Fill a row, and its integers if not decoding; return its squared error, negative if none."""
     error = 0.0
     for j in range(len(k)):
         _gather(decoded, t, j, lags, parents[j], size, inputs[j])
         prediction = _predict_value(inputs[j], weights[j], size, low, high, coded[j])
-        k[j] = 0
-        if coded[j]:
-            middle, width = cell_at(prediction, step, scale, j)
+        if not coded[j]:
+            k[j] = 0
+            decoded[t, j] = prediction if math.isnan(given[j]) else given[j]
+            continue
+        middle, width = cell_at(prediction, step, scale, j)
+        if not decoding:
             near = nearest_cell(x[j], middle, width, scale, sizes[j], trade, absolute)
             if not abs(near) <= LARGEST:
                 return -1.0
             k[j] = np.int32(near)
-            value = cell_value(middle, width, scale, near)
-            decoded[t, j] = value
+        value = cell_value(middle, width, scale, np.float64(k[j]))
+        decoded[t, j] = value
+        if not decoding:
             if not abs(x[j] - value) <= absolute:
                 return -1.0
             error += (x[j] - value) ** 2
-        else:
-            decoded[t, j] = prediction if math.isnan(given[j]) else given[j]
     return error
 
 
 @jit()
-def _settle_columns(  # type: ignore[no-untyped-def]
+def _settle_row(  # type: ignore[no-untyped-def]
     x, coded, given, decoded, t, lags, parents, weights, size, low, high, limit, scale, sizes,
     trade, absolute, least, most, last, k, inputs,
 ):  # fmt: skip
     """Return the code of the largest step that keeps a row within its limit, and fill the row."""
     square = limit * limit
+    row = coded, given, decoded, t, lags, parents, weights, size, low, high
     # If the prediction suffices, the last step costs nothing.
-    error = _try_columns(
-        x, coded, given, decoded, t, lags, parents, weights, size, low, high, step_of(last), scale,
-        sizes, trade, absolute, k, inputs,
-    )  # fmt: skip
+    error = _code_row(x, *row, step_of(last), scale, sizes, trade, absolute, k, inputs, False)
     if 0.0 <= error <= square and not k.any():
         return last
     code = first_guess(limit, coded, scale, least, most)
     good = NO_STEP
     while code != good:
-        error = _try_columns(
-            x, coded, given, decoded, t, lags, parents, weights, size, low, high, step_of(code),
-            scale, sizes, trade, absolute, k, inputs,
-        )  # fmt: skip
+        error = _code_row(x, *row, step_of(code), scale, sizes, trade, absolute, k, inputs, False)
         if 0.0 <= error <= square:
             good = code
             # A step that leaves nothing to code is large enough.

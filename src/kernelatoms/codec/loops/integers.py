@@ -121,9 +121,7 @@ def _first_slots(n_columns: int, n_phases: int) -> Array:
     return np.repeat(new_slot(p.astype(np.uint32)), _STEPS)
 
 
-def first_state(
-    shape: tuple[int, int], slice_rows: int, lag: int, symmetric: bool
-) -> tuple[Array, ...]:
+def first_state(shape: tuple[int, int], slice_rows: int, lag: int) -> tuple[Array, ...]:
     """Return the initial state of ``code_integers``."""
     n, m = shape
     period = min(max(slice_rows or lag, 1), n)
@@ -137,7 +135,7 @@ def first_state(
     columns = np.full((5, m), 1 << _ONE, np.int64)
     columns[_MEAN] = 0
     cells = np.full((period, m), 1 << _ONE, np.int64)
-    n_kept = min(n, 1 + max(2, slice_rows, lag, m if symmetric else 0))
+    n_kept = min(n, 1 + max(2, slice_rows, lag))
     # Two columns on either side.
     kept = np.zeros((n_kept, m + 4), np.int64)
     halves = np.full(32 + 81 + n_columns + n_phases, new_slot(np.uint32(32768)))
@@ -149,7 +147,7 @@ def first_state(
 
 @jit()
 def code_integers(  # type: ignore[no-untyped-def]
-    k, coded, steps, slice_rows, lag, symmetric, data, decoding, tables,
+    k, coded, steps, slice_rows, lag, data, decoding, tables,
     slots, weights, refined, tails, sign_slots, sign_weights, columns, cells, cell_means, kept,
 ):  # fmt: skip
     """Code all numbers; return the length of data, ``WRONG`` or ``FULL``."""
@@ -192,7 +190,6 @@ def code_integers(  # type: ignore[no-untyped-def]
         usual_step += ((here << 8) - usual_step) >> 3
 
         this = kept[i % n_kept]
-        slice_first = i - i % m if symmetric else i
         value = row_sign = np.int64(0)
         size = size2 = size3 = row_actual = row_usual = row_mean
         total, count = row_mean << 2, 4
@@ -200,136 +197,130 @@ def code_integers(  # type: ignore[no-untyped-def]
             c = j + 2
             last, last_sizes = value, (2 * size + size2 + size3) >> 2
             if not coded[i, j]:
-                if not slice_first + j < i:
-                    this[c] = 0
-                    continue
-                # The value of its mirror image, in a row before.
-                row = slice_first + j
-                value = _scaled(kept[row % n_kept, i - slice_first + 2], steps[row] - here, tables)
-                expected = columns[_SLOW, j]
-            else:
-                if not decoding and coder[PLACE] + ROOM > len(data):
-                    return FULL
-                near_above, near_related = _around(above, c), _around(related, c)
-                expected = (
-                    2 * (last_sizes + columns[_FAST, j] + columns[_SLOW, j])
-                    + (near_above + near_related + 4 * cell[j])
-                ) // 12
-                shift = 0
-                while expected >> shift >= _SMALL:
-                    shift += 1
+                this[c] = 0
+                continue
+            if not decoding and coder[PLACE] + ROOM > len(data):
+                return FULL
+            near_above, near_related = _around(above, c), _around(related, c)
+            expected = (
+                2 * (last_sizes + columns[_FAST, j] + columns[_SLOW, j])
+                + (near_above + near_related + 4 * cell[j])
+            ) // 12
+            shift = 0
+            while expected >> shift >= _SMALL:
+                shift += 1
 
-                # The sign is predicted before it is known whether there is one.
-                column, row = 81 + (j & (PLACES - 1)), 81 + n_columns + (phase & (PLACES - 1))
-                signs = 27 * _sign(last) + 9 * _sign(above[c]) + 3 * _sign(related[c])
-                signs += 40 + _sign(further[c])
-                sign_inputs[0] = tables[STRETCH + (sign_slots[signs] >> 20)]
-                sign_inputs[1] = tables[STRETCH + (sign_slots[column] >> 20)]
-                sign_inputs[2] = tables[STRETCH + (sign_slots[row] >> 20)]
-                sign_inputs[3] = _signed_log(last, shift, tables)
-                sign_inputs[4] = _signed_log(above[c], shift, tables)
-                sign_inputs[5] = _signed_log(above[c - 1], shift, tables)
-                sign_inputs[6] = _signed_log(related[c], shift, tables)
-                sign_inputs[7] = _signed_log(further[c], shift, tables)
-                sign_inputs[8] = _signed_log(row_sign, shift, tables)
-                sign_inputs[9] = _signed_log(columns[_MEAN, j], shift, tables)
-                sign_inputs[10] = _signed_log(cell_mean[j], shift, tables)
-                sign_logit = mixed(sign_inputs, sign_weights, 0)
+            # The sign is predicted before it is known whether there is one.
+            column, row = 81 + (j & (PLACES - 1)), 81 + n_columns + (phase & (PLACES - 1))
+            signs = 27 * _sign(last) + 9 * _sign(above[c]) + 3 * _sign(related[c])
+            signs += 40 + _sign(further[c])
+            sign_inputs[0] = tables[STRETCH + (sign_slots[signs] >> 20)]
+            sign_inputs[1] = tables[STRETCH + (sign_slots[column] >> 20)]
+            sign_inputs[2] = tables[STRETCH + (sign_slots[row] >> 20)]
+            sign_inputs[3] = _signed_log(last, shift, tables)
+            sign_inputs[4] = _signed_log(above[c], shift, tables)
+            sign_inputs[5] = _signed_log(above[c - 1], shift, tables)
+            sign_inputs[6] = _signed_log(related[c], shift, tables)
+            sign_inputs[7] = _signed_log(further[c], shift, tables)
+            sign_inputs[8] = _signed_log(row_sign, shift, tables)
+            sign_inputs[9] = _signed_log(columns[_MEAN, j], shift, tables)
+            sign_inputs[10] = _signed_log(cell_mean[j], shift, tables)
+            sign_logit = mixed(sign_inputs, sign_weights, 0)
 
-                inputs[1] = _log(columns[_FAST, j] >> shift, tables)
-                inputs[2] = _log(columns[_SLOW, j] >> shift, tables)
-                inputs[3] = _log(last_sizes >> shift, tables)
-                inputs[4] = _log(near_above >> shift, tables)
-                inputs[5] = _log(near_related >> shift, tables)
-                inputs[6] = _log(_around(further, c) >> shift, tables)
-                inputs[7] = _log(cell[j] >> shift, tables)
-                inputs[8] = _log(row_actual, tables) - _log(row_usual, tables)
-                inputs[9] = _log(columns[_ACTUAL, j], tables) - _log(columns[_USUAL, j], tables)
-                inputs[11] = abs(sign_logit)
-                mixer[1] = (1 + column - 81) * _STEPS
-                mixer[2] = (1 + row - 81) * _STEPS
-                one = _ONE + shift
-                at[0] = clamp(abs(last) >> one, 0, 7)
-                at[0] = 8 * at[0] + clamp(abs(above[c]) >> one, 0, 7)
-                at[0] = (8 * at[0] + clamp(abs(related[c]) >> one, 0, 7)) * _STEPS
-                log = _log(expected >> shift, tables)
-                curve = clamp(cell[j] >> (one - 1), 0, 2) + (3 if related[c] else 0)
-                at[1] = (512 + _LEVELS * _level(inputs[7]) + _level(log)) * _STEPS
-                at[2] = (512 + _LEVELS * _LEVELS + column - 81) * _STEPS
-                at[3] = (512 + _LEVELS * _LEVELS + row - 81) * _STEPS
+            inputs[1] = _log(columns[_FAST, j] >> shift, tables)
+            inputs[2] = _log(columns[_SLOW, j] >> shift, tables)
+            inputs[3] = _log(last_sizes >> shift, tables)
+            inputs[4] = _log(near_above >> shift, tables)
+            inputs[5] = _log(near_related >> shift, tables)
+            inputs[6] = _log(_around(further, c) >> shift, tables)
+            inputs[7] = _log(cell[j] >> shift, tables)
+            inputs[8] = _log(row_actual, tables) - _log(row_usual, tables)
+            inputs[9] = _log(columns[_ACTUAL, j], tables) - _log(columns[_USUAL, j], tables)
+            inputs[11] = abs(sign_logit)
+            mixer[1] = (1 + column - 81) * _STEPS
+            mixer[2] = (1 + row - 81) * _STEPS
+            one = _ONE + shift
+            at[0] = clamp(abs(last) >> one, 0, 7)
+            at[0] = 8 * at[0] + clamp(abs(above[c]) >> one, 0, 7)
+            at[0] = (8 * at[0] + clamp(abs(related[c]) >> one, 0, 7)) * _STEPS
+            log = _log(expected >> shift, tables)
+            curve = clamp(cell[j] >> (one - 1), 0, 2) + (3 if related[c] else 0)
+            at[1] = (512 + _LEVELS * _level(inputs[7]) + _level(log)) * _STEPS
+            at[2] = (512 + _LEVELS * _LEVELS + column - 81) * _STEPS
+            at[3] = (512 + _LEVELS * _LEVELS + row - 81) * _STEPS
 
-                # Ones as far as (|k| - 1) >> shift goes, a zero; the sign after the first one.
-                value = np.int64(k[i, j])
-                rest = abs(value) - 1
-                step, negative = 0, 0
-                while step < _STEPS:
-                    for t in range(_N_SLOTS):
-                        p = slots[at[t] + step] >> 20
-                        inputs[_N_FEATURES + t] = tables[STRETCH + p]
-                    logit = np.int64(0)
-                    for t in range(n_mixers):
-                        logits[t] = mixed(inputs, weights, mixer[t] + step)
-                        logit += logits[t]
-                    logit //= n_mixers
-                    # Half of the probability comes from outcomes at similar mixed probabilities.
-                    place = clamp(logit, -2047, 2047) + 2048
-                    part, place = place & 127, place >> 7
-                    r = curve * _STEPS + step
-                    p = refined[r, place] * (128 - part) + refined[r, place + 1] * part
-                    p = clamp((tables[SQUASH + logit] + (p >> 15)) >> 1, 1, 65535)
-                    bit = code_bit(coder, data, decoding, 1 if rest >> shift >= step else 0, p)
-                    place += part >> 6
-                    refined[r, place] += ((bit << 24) - refined[r, place]) >> 6
-                    for t in range(n_mixers):
-                        error = (bit << 16) - tables[SQUASH + logits[t]]
-                        rate = _OWN_RATE if t else _SHARED_RATE
-                        learn(inputs, weights, mixer[t] + step, error, rate)
-                    for t in range(_N_SLOTS):
-                        update(slots, at[t] + step, bit, tables)
-                    if not bit:
-                        break
-                    if step == 0:
-                        p = np.int64(tables[SQUASH + sign_logit])
-                        bit = code_bit(coder, data, decoding, 1 if value > 0 else 0, p)
-                        learn(sign_inputs, sign_weights, 0, (bit << 16) - p, _SIGN_RATE)
-                        update(sign_slots, signs, bit, tables)
-                        update(sign_slots, column, bit, tables)
-                        update(sign_slots, row, bit, tables)
-                        negative = 1 - bit
-                        inputs[11] = -sign_logit if negative else sign_logit
-                    step += 1
+            # Ones as far as (|k| - 1) >> shift goes, a zero; the sign after the first one.
+            value = np.int64(k[i, j])
+            rest = abs(value) - 1
+            step, negative = 0, 0
+            while step < _STEPS:
+                for t in range(_N_SLOTS):
+                    p = slots[at[t] + step] >> 20
+                    inputs[_N_FEATURES + t] = tables[STRETCH + p]
+                logit = np.int64(0)
+                for t in range(n_mixers):
+                    logits[t] = mixed(inputs, weights, mixer[t] + step)
+                    logit += logits[t]
+                logit //= n_mixers
+                # Half of the probability comes from outcomes at similar mixed probabilities.
+                place = clamp(logit, -2047, 2047) + 2048
+                part, place = place & 127, place >> 7
+                r = curve * _STEPS + step
+                p = refined[r, place] * (128 - part) + refined[r, place + 1] * part
+                p = clamp((tables[SQUASH + logit] + (p >> 15)) >> 1, 1, 65535)
+                bit = code_bit(coder, data, decoding, 1 if rest >> shift >= step else 0, p)
+                place += part >> 6
+                refined[r, place] += ((bit << 24) - refined[r, place]) >> 6
+                for t in range(n_mixers):
+                    error = (bit << 16) - tables[SQUASH + logits[t]]
+                    rate = _OWN_RATE if t else _SHARED_RATE
+                    learn(inputs, weights, mixer[t] + step, error, rate)
+                for t in range(_N_SLOTS):
+                    update(slots, at[t] + step, bit, tables)
+                if not bit:
+                    break
+                if step == 0:
+                    p = np.int64(tables[SQUASH + sign_logit])
+                    bit = code_bit(coder, data, decoding, 1 if value > 0 else 0, p)
+                    learn(sign_inputs, sign_weights, 0, (bit << 16) - p, _SIGN_RATE)
+                    update(sign_slots, signs, bit, tables)
+                    update(sign_slots, column, bit, tables)
+                    update(sign_slots, row, bit, tables)
+                    negative = 1 - bit
+                    inputs[11] = -sign_logit if negative else sign_logit
+                step += 1
 
-                # What is left: how many bits, where the ones had no end; these bits.
-                found = np.int64(0)
-                if step:
-                    found, n_bits, known = np.int64(step - 1), shift, np.int64(0)
-                    if step == _STEPS:
-                        known = np.int64(_STEPS - 2) << shift
-                        rest -= known
-                        length = 0
-                        while True:
-                            p = clamp(np.int64(tails[length]) >> 16, 1, 65535)
-                            bit = 1 if rest >> (shift + length + 1) else 0
-                            bit = code_bit(coder, data, decoding, bit, p)
-                            update(tails, length, bit, tables)
-                            if not bit:
-                                break
-                            length += 1
-                            if length > 30:
-                                return WRONG
-                        found, n_bits = np.int64(1), shift + length
-                    for place in range(n_bits - 1, -1, -1):
-                        bit = code_bit(coder, data, decoding, (rest >> place) & 1, 32768)
-                        found = 2 * found + bit
-                    found += known + 1
-                    if found > LARGEST:
-                        return WRONG
-                value = -found if negative else found
-                if decoding:
-                    k[i, j] = value
-                value <<= _ONE
-                total = clamp(total + (found << _ONE), 0, 1 << 60)
-                count += 1
+            # What is left: how many bits, where the ones had no end; these bits.
+            found = np.int64(0)
+            if step:
+                found, n_bits, known = np.int64(step - 1), shift, np.int64(0)
+                if step == _STEPS:
+                    known = np.int64(_STEPS - 2) << shift
+                    rest -= known
+                    length = 0
+                    while True:
+                        p = clamp(np.int64(tails[length]) >> 16, 1, 65535)
+                        bit = 1 if rest >> (shift + length + 1) else 0
+                        bit = code_bit(coder, data, decoding, bit, p)
+                        update(tails, length, bit, tables)
+                        if not bit:
+                            break
+                        length += 1
+                        if length > 30:
+                            return WRONG
+                    found, n_bits = np.int64(1), shift + length
+                for place in range(n_bits - 1, -1, -1):
+                    bit = code_bit(coder, data, decoding, (rest >> place) & 1, 32768)
+                    found = 2 * found + bit
+                found += known + 1
+                if found > LARGEST:
+                    return WRONG
+            value = -found if negative else found
+            if decoding:
+                k[i, j] = value
+            value <<= _ONE
+            total = clamp(total + (found << _ONE), 0, 1 << 60)
+            count += 1
 
             size3, size2, size = size2, size, abs(value)
             this[c] = value

@@ -1,4 +1,4 @@
-"""A binary range coder, and adaptive probabilities that are mixed in integers.
+"""A binary range coder, adaptive probabilities that are mixed in integers, and masks coded so.
 
 Encoder and decoder are the same code: the encoder reads a number and codes its bits, the decoder
 decodes the bits and writes the number. Everything else that they use is known to both.
@@ -37,6 +37,8 @@ N_INPUTS = 16
 PLACES = 1024
 # More bytes than a number can take.
 ROOM = 256
+# How fast the weights of masks learn.
+_MASK_RATE = 192
 # The coder's state.
 _LOW, _RANGE, _CODE, PLACE = 0, 1, 2, 3
 
@@ -168,3 +170,72 @@ def learn(inputs, weights, row, error, rate):  # type: ignore[no-untyped-def]
     change = error * rate
     for t in range(N_INPUTS):
         weights[row, t] += (inputs[t] * change + (1 << 21)) >> 22
+
+
+def first_mask_state() -> tuple[Array, Array]:
+    """Return the initial probabilities and weights of ``code_mask``."""
+    weights = np.full((8, N_INPUTS), 17000, np.int32)
+    weights[:, 0] = 0
+    return np.full(4 + 128 + 256 + 256 + 256 + 2 * PLACES, new_slot(np.uint32(32768))), weights
+
+
+@jit()
+def code_mask(mask, data, decoding, tables, slots, weights):  # type: ignore[no-untyped-def]
+    """Code a matrix of zeros and ones; return the length of data, ``WRONG`` or ``FULL``."""
+    n, m = mask.shape
+    coder = start(data, decoding)
+    at, inputs = np.zeros(5, np.int64), np.zeros(N_INPUTS, np.int32)
+    inputs[0] = 256
+    # The last bits of every column, and the rows since it changed.
+    columns, runs = np.zeros(m, np.int64), np.zeros(m, np.int64)
+    above, above2 = np.zeros(m + 4, np.int64), np.zeros(m + 4, np.int64)
+    recent = 3
+    for i in range(n):
+        if decoding and coder[PLACE] > len(data) + 4:
+            return WRONG
+        if not decoding and coder[PLACE] + ROOM > len(data):
+            return FULL
+        # Is the row equal to the one above? The context is whether the last two were.
+        same = 1
+        for j in range(m):
+            if mask[i, j] != above[j + 2]:
+                same = 0
+                break
+        p = clamp(np.int64(slots[recent]) >> 16, 1, 65535)
+        same = code_bit(coder, data, decoding, same, p)
+        update(slots, recent, same, tables)
+        recent = (2 * recent + same) & 3
+
+        row, change, n_changes = 0, 0, 0
+        for j in range(m):
+            c = j + 2
+            bit = above[c]
+            if not same:
+                if not decoding and coder[PLACE] + ROOM > len(data):
+                    return FULL
+                around = 8 * above[c - 1] + 4 * above[c] + 2 * above[c + 1] + above[c + 2]
+                at[0] = 4 + 64 * above2[c] + 16 * (row & 3) + around
+                at[1] = 132 + columns[j]
+                at[2] = 388 + row
+                octave = 0
+                while octave < 15 and runs[j] >> octave:
+                    octave += 1
+                mixer = 2 * clamp(n_changes, 0, 3) + above[c]
+                at[3] = 644 + 128 * change + 8 * octave + mixer
+                at[4] = 900 + 2 * (j & (PLACES - 1)) + above[c]
+                for t in range(5):
+                    inputs[1 + t] = tables[STRETCH + (slots[at[t]] >> 20)]
+                p = np.int64(tables[SQUASH + mixed(inputs, weights, mixer)])
+                bit = code_bit(coder, data, decoding, np.int64(mask[i, j]), p)
+                learn(inputs, weights, mixer, (bit << 16) - p, _MASK_RATE)
+                for t in range(5):
+                    update(slots, at[t], bit, tables)
+            mask[i, j] = bit
+            change = bit ^ above[c]
+            n_changes += change
+            runs[j] = 0 if change else runs[j] + 1
+            row = (2 * row + bit) & 255
+            columns[j] = (2 * columns[j] + bit) & 255
+        for j in range(m):
+            above2[j + 2], above[j + 2] = above[j + 2], np.int64(mask[i, j])
+    return coder[PLACE] if decoding else finish(coder, data)

@@ -144,33 +144,13 @@ def _code_slice(  # type: ignore[no-untyped-def]
     x, coded, given, alone, codes, changed, scale, absolute, trade, sizes, prediction, k, decoded,
     squares, errors, start, stop, decoding,
 ):  # fmt: skip
-    """Code rows of a symmetric matrix: the entries on and above the diagonal.
+    """Code rows ``start`` to ``stop`` of a symmetric matrix: entries on and above the diagonal.
 
-    Parameters
-    ----------
-    x, coded, given : array of shape (n, n)
-        One symmetric slice, of which the upper triangle is used; see
-        ``models.quantised.QuantisedBlock``.
-    alone : bool
-        Whether rows are predicted from the most similar rows of the slice.
-    codes : int32 array of shape (n,)
-        Steps of the rows.
-    changed : bool array of shape (n,)
-        Rows whose steps have changed since the slice was coded last; other entries stay.
-    sizes : array of shape (n, n)
-        The mean magnitudes of residuals, for the encoder.
-    prediction : array of shape (n, n)
-        From slices before; filled if ``alone``.
-    k : int32 array of shape (n, n)
-        The integers.
-    decoded : array of shape (n, n)
-        Filled; below the diagonal only if ``alone``.
-    squares : array of shape (n, n)
-        The squared errors of entries, -inf where they fail.
-    errors : array of shape (n,)
-        The squared errors of these rows are added to it.
-    start, stop : int
-        The rows; unless ``alone``, other rows may be coded at the same time.
+    ``alone`` says that rows are predicted from the most similar rows of the slice: ``prediction``
+    and ``decoded`` below the diagonal are filled too. Otherwise other rows may be coded at the same
+    time. Entries of rows whose ``codes`` have not ``changed`` stay. ``squares`` are the squared
+    errors of entries, -inf where they fail, and are added to the ``errors`` of their rows;
+    ``sizes`` are the mean magnitudes of residuals, for the encoder.
     """
     n = len(codes)
     rates, distances = np.zeros(n), np.zeros(n)

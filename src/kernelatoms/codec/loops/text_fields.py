@@ -4,6 +4,7 @@ Everything works on the bytes of the file, so that fields that are not numbers c
 unchanged, quotes included. Texts are uint8 arrays.
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -50,8 +51,7 @@ def split_fields(
     """
     n_lines = int(np.count_nonzero(data == newline)) + 1
     n_rows = min(n_lines, (len(data) + 1) // max(1, n_columns) + 1)
-    starts = np.empty((n_rows, n_columns), np.int64)
-    stops = np.empty((n_rows, n_columns), np.int64)
+    starts, stops = np.empty((2, n_rows, n_columns), np.int64)
     odd = np.empty((n_lines, 3), np.int64)
     n_rows, n_odd, used, n_returns = _split(
         data, delimiter, newline, last, returns, starts, stops, odd
@@ -120,10 +120,9 @@ def read_numbers(data: Array, starts: Array, stops: Array, mark: int, missing: A
     exponent. ``missing`` has words for missing values, uint8 of shape (n_words, width), padded with
     zeros.
     """
-    n = len(starts)
-    found = Numbers(
-        np.empty(n, np.uint8), np.empty(n, np.uint8), np.empty(n, np.uint8), np.empty(n)
-    )
+    starts, stops = np.ascontiguousarray(starts), np.ascontiguousarray(stops)
+    kinds, styles, decimals = np.empty((3, len(starts)), np.uint8)
+    found = Numbers(kinds, styles, decimals, np.empty(len(starts)))
     _read_all(data, starts, stops, mark, missing, *found)
     return found
 
@@ -213,13 +212,19 @@ def _word(data, start, stop, missing):  # type: ignore[no-untyped-def]
     return TEXT
 
 
-def take_texts(data: Array, starts: Array, stops: Array) -> tuple[Array, Array]:
-    """Return concatenated fields, with their starts and the end of the last."""
-    offsets = np.zeros(len(starts) + 1, np.int64)
-    np.cumsum(stops - starts, out=offsets[1:])
+class Texts(NamedTuple):
+    """Concatenated texts with their starts and the end of the last."""
+
+    data: Array
+    offsets: Array
+
+
+def take_texts(data: Array, starts: Array, stops: Array) -> Texts:
+    """Return parts of a text as texts."""
+    offsets = np.concatenate([[0], np.cumsum(stops - starts)])
     texts = np.empty(offsets[-1], np.uint8)
-    _take(data, starts, offsets, texts)
-    return texts, offsets
+    _take(data, np.ascontiguousarray(starts), offsets, texts)
+    return Texts(texts, offsets)
 
 
 @jit()
@@ -250,25 +255,22 @@ def can_be_texts(values: Array, high: int) -> bool:
 
 
 def number_texts(
-    values: Array, low: int, high: int, mark: int, style: int, others: Array, offsets: Array
-) -> tuple[Array, Array] | None:
-    """Return numbers as concatenated texts, with starts; None if one is too long.
+    values: Array, low: int, high: int, mark: int, style: int, others: Texts
+) -> Texts | None:
+    """Return numbers as texts, and ``others`` where values are NaN; None if one is too long.
 
-    Other texts (``others`` with their ``offsets``) stand where values are NaN. Numbers have ``low``
-    to ``high`` decimals; zeros beyond ``low`` are left out.
+    Numbers have ``low`` to ``high`` decimals; zeros beyond ``low`` are left out.
     """
     if not can_be_texts(values, high):
         return None
-    with np.errstate(over="ignore", invalid="ignore"):
-        whole = np.rint(values * _POWERS[min(high, _MOST_POWER)])
+    whole = np.rint(values * _POWERS[high])
     present = ~np.isnan(values)
-    texts = np.empty(len(others) + 40 * int(present.sum()), np.uint8)
+    texts = np.empty(len(others.data) + 40 * int(present.sum()), np.uint8)
     places = np.zeros(len(values) + 1, np.int64)
     scaled = np.abs(np.where(present, whole, 0.0)).astype(np.int64)
-    _write(
-        scaled, present, np.signbit(values), low, high, mark, style, others, offsets, texts, places
-    )
-    return texts[: places[-1]], places
+    negative = np.signbit(values)
+    _write(scaled, present, negative, low, high, mark, style, *others, texts, places)
+    return Texts(texts[: places[-1]], places)
 
 
 @jit()
@@ -316,19 +318,15 @@ def _write(  # type: ignore[no-untyped-def]
         places[i + 1] = place
 
 
-def join_fields(texts: Array, offsets: Array, delimiter: int, end: Array) -> tuple[Array, Array]:
-    """Return lines of text, with their starts and the end of the last.
-
-    ``texts`` has the fields of all columns, ``offsets`` (n_columns, n_rows + 1) their starts and
-    the end of the last; ``end`` follows each line.
-    """
-    n_columns, n_rows = offsets.shape[0], offsets.shape[1] - 1
-    lengths = (offsets[:, 1:] - offsets[:, :-1]).sum(axis=0) + max(n_columns - 1, 0) + len(end)
-    places = np.zeros(n_rows + 1, np.int64)
-    np.cumsum(lengths, out=places[1:])
+def join_fields(columns: Sequence[Texts], delimiter: int, end: Array) -> Texts:
+    """Return the lines of columns of text; ``end`` follows each line."""
+    starts = np.cumsum([0, *(len(texts.data) for texts in columns)])
+    offsets = np.stack([texts.offsets + starts[i] for i, texts in enumerate(columns)])
+    lengths = np.diff(offsets).sum(axis=0) + len(columns) - 1 + len(end)
+    places = np.concatenate([[0], np.cumsum(lengths)])
     lines = np.empty(places[-1], np.uint8)
-    _join(texts, offsets, delimiter, end, lines)
-    return lines, places
+    _join(np.concatenate([texts.data for texts in columns]), offsets, delimiter, end, lines)
+    return Texts(lines, places)
 
 
 @jit()

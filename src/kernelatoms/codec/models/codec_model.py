@@ -16,16 +16,7 @@ import numpy as np
 import zstandard
 from numpy.typing import NDArray
 
-from kernelatoms.codec.container.packing import (
-    Cursor,
-    believable,
-    number,
-    pack,
-    squeeze,
-    unpack,
-    unpacked_size,
-    unsqueeze,
-)
+from kernelatoms.codec import packing
 from kernelatoms.codec.limits import JSON_COST, MODEL_WORDS, CodecError, DecodingBudget
 
 # Larger models are refused.
@@ -50,8 +41,7 @@ class CodecModel:
     @property
     def digest(self) -> str:
         """SHA-256 of the model, by which files refer to it."""
-        text, values = self.parts()
-        return hashlib.sha256(_joined(text, values)).hexdigest()
+        return hashlib.sha256(_joined(*self.parts())).hexdigest()
 
     def to_bytes(self) -> bytes:
         """Return the model as bytes."""
@@ -79,7 +69,7 @@ class CodecModel:
         """Invert ``to_bytes``; ``CodecError`` if the bytes are not its result."""
         try:
             size = zstandard.frame_content_size(data)
-            if not 4 <= size <= _MOST_BYTES or not believable(size, len(data)):
+            if not 4 <= size <= _MOST_BYTES or not packing.believable(size, len(data)):
                 raise ValueError(f"{len(data):,} bytes would become {size:,}")
             body = zstandard.ZstdDecompressor().decompress(data)
             start = 4 + int.from_bytes(body[:4], "little")
@@ -98,10 +88,8 @@ class CodecModel:
                 raise ValueError("it has no description")
             arrays, start = {}, 0
             for name, dtype, shape in head["arrays"]:
-                if (
-                    dtype not in _TYPES or len(shape) > _MOST_AXES
-                    or any(type(n) is not int or not 0 <= n <= _MOST_BYTES for n in shape)
-                ):  # fmt: skip
+                known = dtype in _TYPES and len(shape) <= _MOST_AXES
+                if not known or any(type(n) is not int or not 0 <= n <= _MOST_BYTES for n in shape):
                     raise ValueError(f"an array of type {str(dtype)[:9]} and shape {shape[:9]}")
                 stop = start + math.prod(shape) * np.dtype(dtype).itemsize
                 if stop > len(values):
@@ -134,11 +122,9 @@ def _refuse_constant(text: str) -> Any:
 def model_bytes(model: CodecModel) -> bytes:
     """Return a model as a file stores it."""
     plain, (text, values) = model.to_bytes(), model.parts()
-    said = squeeze(json.loads(text))
-    small = number(len(said)) + said + pack(values)
-    if len(small) < len(plain):
-        return bytes([_SQUEEZED]) + small
-    return bytes([_PLAIN]) + plain
+    said = packing.squeeze(json.loads(text))
+    small = packing.number(len(said)) + said + packing.pack(values)
+    return bytes([_SQUEEZED]) + small if len(small) < len(plain) else bytes([_PLAIN]) + plain
 
 
 def read_models(stored: Sequence[bytes], budget: DecodingBudget) -> list[CodecModel]:
@@ -156,12 +142,12 @@ def read_models(stored: Sequence[bytes], budget: DecodingBudget) -> list[CodecMo
 
 def read_model_bytes(data: bytes) -> CodecModel:
     """Invert ``model_bytes``; ``CodecError`` if the bytes are not its result."""
-    form, cursor = _form(data)
-    if form == _SQUEEZED:
-        said: Any = unsqueeze(cursor.counted(), "the model", MODEL_WORDS)
-        model = CodecModel.from_parts(said, unpack(cursor.take(cursor.left), "the model"))
+    said, rest = _split(data)
+    if said is None:
+        model = CodecModel.from_bytes(rest)
     else:
-        model = CodecModel.from_bytes(cursor.take(cursor.left))
+        head = packing.unsqueeze(said, "the model", MODEL_WORDS)
+        model = CodecModel.from_parts(head, packing.unpack(rest, "the model"))
     check_description(model)
     return model
 
@@ -182,19 +168,20 @@ def check_description(model: CodecModel) -> None:
 
 def _arrays_size(data: bytes) -> int:
     """Return the bytes that a model's arrays will become."""
-    form, cursor = _form(data)
-    if form == _SQUEEZED:
-        cursor.counted()
-        return unpacked_size(cursor.take(cursor.left))
+    said, rest = _split(data)
+    if said is not None:
+        return packing.unpacked_size(rest)
     try:
-        return max(0, zstandard.frame_content_size(cursor.take(cursor.left)))
+        return max(0, zstandard.frame_content_size(rest))
     except zstandard.ZstdError as error:
         raise CodecError(f"the model cannot be read: {error}.") from error
 
 
-def _form(data: bytes) -> tuple[int, Cursor]:
-    cursor = Cursor(data, "the model")
+def _split(data: bytes) -> tuple[bytes | None, bytes]:
+    """Return a stored model's squeezed description, None if it is plain, and the other bytes."""
+    cursor = packing.Cursor(data, "the model")
     form = cursor.take(1)[0]
     if form not in (_PLAIN, _SQUEEZED):
         raise CodecError("the model is stored in an unknown way.")
-    return form, cursor
+    said = cursor.counted() if form == _SQUEEZED else None
+    return said, cursor.take(cursor.left)

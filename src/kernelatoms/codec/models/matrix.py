@@ -13,7 +13,6 @@ import zstandard
 from numpy.typing import NDArray
 
 from kernelatoms.codec.bounds import Bound
-from kernelatoms.codec.container.packing import Cursor, number
 from kernelatoms.codec.limits import CodecError
 from kernelatoms.codec.loops import entropy
 from kernelatoms.codec.loops.cells import EXACT_ROW
@@ -30,6 +29,7 @@ from kernelatoms.codec.models.quantised import (
     block_to_encode,
     set_rows,
 )
+from kernelatoms.codec.packing import Cursor, number
 from kernelatoms.engine.cpu.threads import each
 
 Array = NDArray[Any]
@@ -52,8 +52,7 @@ def encode_and_decode(rows: Array, bound: Bound, model: CodecModel) -> tuple[byt
 
     Rows are float32 or float64, NaN where missing; slices are stacked.
     """
-    model = ready(model)
-    rows = np.ascontiguousarray(rows)
+    model, rows = ready(model), np.ascontiguousarray(rows)
     unit = Unit.fitting(rows)
     raw = model.predictor == "exact" or (bound.exact and unit.decimals < 0)
     kind, used = _MODELLED, model
@@ -73,20 +72,19 @@ def encode_and_decode(rows: Array, bound: Bound, model: CodecModel) -> tuple[byt
 
 def decode_matrix(data: bytes, model: CodecModel, n_rows: int, dtype: Any) -> Array:
     """Invert ``encode_matrix``; ``CodecError`` if the bytes are not its result."""
-    dtype = np.dtype(dtype)
-    model = ready(model)
+    model, dtype = ready(model), np.dtype(dtype)
     if not data or data[0] > _UNSYMMETRIC:
         raise CodecError("a block is of no kind that this version knows.")
     if data[0] == _RAW:
-        shape = n_rows, model.n_columns
-        return _from_planes(data[1:], n_rows * model.n_columns, dtype).reshape(shape)
+        values = _from_planes(data[1:], n_rows * model.n_columns, dtype)
+        return values.reshape(n_rows, model.n_columns)
     if data[0] == _UNSYMMETRIC:
         model = replace(model, symmetric=False)
     try:
         return _decode(data, model, n_rows, dtype)
     except CodecError:
         raise
-    except (ValueError, IndexError, OverflowError, zstandard.ZstdError) as error:
+    except (ValueError, TypeError, LookupError, ArithmeticError, zstandard.ZstdError) as error:
         raise CodecError(f"a block cannot be read: {error}") from error
 
 
@@ -108,7 +106,7 @@ def _encode(rows: Array, bound: Bound, model: CodecModel, unit: Unit, exact_rows
         b"" if observed.all() else entropy.encode_bits(~observed).tobytes(),
         entropy.encode_small(kinds).tobytes() if kinds.any() else b"",
         entropy.encode_small(np.diff(block.codes, prepend=0)).tobytes(),
-        _side_bytes(block),
+        entropy.encode_all(block.side).tobytes(),
         _integer_bytes(block, model),
         _planes(rows[exact]) if exact.any() else b"",
     ]
@@ -144,10 +142,9 @@ def _decode(data: bytes, model: CodecModel, n_rows: int, dtype: np.dtype) -> Arr
     exact = _exact_entries(observed, kinds, model)
     if len(parts[5]) and not exact.any():
         raise CodecError("a block has exact values that belong to no row.")
-    values = _from_planes(parts[5].tobytes(), int(exact.sum()), dtype) if exact.any() else None
     filled = np.zeros((n_rows, m), dtype)
-    if values is not None:
-        filled[exact] = values
+    if exact.any():
+        filled[exact] = _from_planes(parts[5].tobytes(), int(exact.sum()), dtype)
         if model.symmetric:
             filled, exact = _mirrored(filled, m), _mirrored(exact, m)
     if kinds.any():
@@ -157,7 +154,9 @@ def _decode(data: bytes, model: CodecModel, n_rows: int, dtype: np.dtype) -> Arr
     if codes.min(initial=0) < LEAST_CODE or codes.max(initial=0) > MOST_CODE:
         raise CodecError("a block has steps that are never taken.")
     block.codes[:] = codes
-    _read_side(block, model, parts[3])
+    if len(parts[3]) and not n_side(model):
+        raise CodecError("a block has side information that its model does not use.")
+    block.side = entropy.decode_all(parts[3], (n_rows, n_side(model)))
     _read_integers(block, model, parts[4].tobytes())
     PREDICTORS[model.predictor](block, model)
     rows = unit.back(block.rows, dtype)
@@ -168,12 +167,11 @@ def _decode(data: bytes, model: CodecModel, n_rows: int, dtype: np.dtype) -> Arr
 
 def _exact_entries(observed: Array, kinds: Array, model: CodecModel) -> Array:
     """Return the entries that are stored exactly; in one half of symmetric slices."""
-    exact = observed & (kinds == _EXACT)[:, None]
+    rows, m = kinds == _EXACT, model.n_columns
+    exact = observed & rows[:, None]
     if model.symmetric:
-        m = model.n_columns
         slices = exact.reshape(-1, m, m)
-        rows = (kinds == _EXACT).reshape(-1, m)
-        slices |= observed.reshape(-1, m, m) & rows[:, None, :]
+        slices |= observed.reshape(-1, m, m) & rows.reshape(-1, 1, m)
         slices &= np.triu(np.ones((m, m), bool))
     return exact
 
@@ -242,27 +240,10 @@ def _rows_before(rows: Array, slice_rows: int) -> int:
     return int(np.searchsorted(rows, slice_rows)) if slice_rows else 0
 
 
-def _side_bytes(block: QuantisedBlock) -> bytes:
-    if not block.side.shape[1]:
-        return b""
-    coded = np.ones(block.side.shape, np.uint8)
-    return entropy.encode_integers(block.side, coded, block.codes * 0).tobytes()
-
-
-def _read_side(block: QuantisedBlock, model: CodecModel, data: Array) -> None:
-    width = n_side(model)
-    if not width:
-        if len(data):
-            raise CodecError("a block has side information that its model does not use.")
-        return
-    coded = np.ones((len(block.k), width), np.uint8)
-    block.side = entropy.decode_integers(data, coded, np.zeros(len(coded), np.int32))
-
-
 def _planes(values: Array) -> bytes:
     """Return values with their bytes of equal significance together, compressed."""
     planes = np.ascontiguousarray(values).view(np.uint8).reshape(-1, values.itemsize).T
-    return zstandard.ZstdCompressor(level=19).compress(np.ascontiguousarray(planes).tobytes())
+    return zstandard.ZstdCompressor(level=19).compress(planes.tobytes())
 
 
 def _from_planes(data: bytes, n_values: int, dtype: np.dtype) -> Array:

@@ -7,6 +7,7 @@ the best code the whole sample, which decides.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,15 +15,14 @@ from numpy.typing import NDArray
 
 from kernelatoms.codec.bounds import Bound
 from kernelatoms.codec.models.codec_model import CodecModel
-from kernelatoms.codec.models.learning import LEARNED, learned_models
+from kernelatoms.codec.models.dictionaries import LEARNED, learned_models
 from kernelatoms.codec.models.matrix import encode_matrix
 from kernelatoms.codec.models.predictors import PREDICTORS, fits_columns
 
 Array = NDArray[Any]
 
 # Values that candidates are compared on, and the fewest slices.
-_TRIED_VALUES = 1 << 18
-_TRIED_SLICES = 6
+_TRIED_VALUES, _TRIED_SLICES = 1 << 18, 6
 # Rows of history for the model of columns.
 _HISTORY_ROWS = 2048
 # Rows and columns in which periods are searched, and the least correlation of a period.
@@ -111,10 +111,8 @@ def is_symmetric(rows: Array, slice_rows: int = 0) -> bool:
 def with_history(model: CodecModel, rows: Array) -> CodecModel:
     """Return a model that continues from these rows, as far as it looks back."""
     settings = model.settings
-    if model.symmetric:
-        n = model.n_columns * int(settings["past"])
-    elif model.predictor == "lags":
-        n = int(settings["lag"]) * int(settings["past"])
+    if model.predictor == "lags":
+        n = (model.n_columns if model.symmetric else settings["lag"]) * settings["past"]
     elif model.predictor == "columns":
         n = _HISTORY_ROWS + max(settings["lags"])
     else:
@@ -141,15 +139,15 @@ def _bridged(rows: Array) -> Array:
 
 def note(model: CodecModel) -> str:
     """Describe the settings of a model."""
-    settings = dict(model.settings)
+    settings = model.settings
     words = ["one half of symmetric matrices"] if model.symmetric else []
-    if model.predictor == "lags":
+    if model.symmetric:
+        past = settings["past"]
+        words.append("the slice before" if past == 1 else f"the median of {past} slices before")
+    elif model.predictor == "lags":
         lag, past = settings["lag"], settings["past"]
-        if model.symmetric:
-            words.append("the slice before" if past == 1 else f"the median of {past} slices before")
-        else:
-            words.append(f"{lag} rows before" if lag > 1 else "the row before")
-            words += [f"the median of {past}"] if past > 1 else []
+        words.append(f"{lag} rows before" if lag > 1 else "the row before")
+        words += [f"the median of {past}"] if past > 1 else []
     elif model.predictor == "columns":
         lags = " and ".join(str(lag) for lag in settings["lags"])
         words += [f"rows {lags} before", f"{settings['parents']} other columns"]
@@ -164,15 +162,9 @@ def note(model: CodecModel) -> str:
 def _candidates(rows: Array, slice_rows: int, symmetric: bool) -> Iterator[CodecModel]:
     """Yield the candidates that need no training."""
     m = rows.shape[1]
-    if symmetric:
-        for past in (1, 3, 5):
-            settings = {"lag": m, "past": past}
-            yield CodecModel("lags", m, slice_rows, symmetric=True, settings=settings)
     lags = [lag for lag in dict.fromkeys([slice_rows, *find_lags(rows)]) if 1 < lag < len(rows)]
-    if not symmetric:
-        for lag in (1, *lags):
-            for past in (1, 3):
-                yield CodecModel("lags", m, slice_rows, settings={"lag": lag, "past": past})
+    for lag, past in product([m] if symmetric else [1, *lags], (1, 3, 5) if symmetric else (1, 3)):
+        yield CodecModel("lags", m, slice_rows, symmetric, {"lag": lag, "past": past})
     yield CodecModel("interpolation", m, slice_rows, settings={"stride": 64})
     parents = min(8, m - 1)
     for chosen in ([1], [1, 2, *(lag for lag in lags[:2] if lag > 2)]):

@@ -6,7 +6,7 @@
 - ``pca``, ``ksvd``, ``kscdl``: from atoms; see ``dictionaries``.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,13 +16,8 @@ from kernelatoms.codec.limits import CodecError
 from kernelatoms.codec.loops import columns
 from kernelatoms.codec.loops.rows import code_rows
 from kernelatoms.codec.loops.slices import code_slices
-from kernelatoms.codec.models.codec_model import CodecModel, ReadyModel
-from kernelatoms.codec.models.dictionaries import (
-    atoms_of,
-    check_dictionary,
-    code_dictionary,
-    code_kernel_dictionary,
-)
+from kernelatoms.codec.models import dictionaries
+from kernelatoms.codec.models.codec_model import CodecModel, ReadyModel, check_description
 from kernelatoms.codec.models.quantised import QuantisedBlock
 
 Array = NDArray[Any]
@@ -106,9 +101,9 @@ PREDICTORS: dict[str, Callable[[QuantisedBlock, CodecModel], None]] = {
     "lags": code_lags,
     "interpolation": code_interpolation,
     "columns": code_columns,
-    "pca": code_dictionary,
-    "ksvd": code_dictionary,
-    "kscdl": code_kernel_dictionary,
+    "pca": dictionaries.code_dictionary,
+    "ksvd": dictionaries.code_dictionary,
+    "kscdl": dictionaries.code_kernel_dictionary,
 }
 
 
@@ -118,7 +113,7 @@ def ready(model: CodecModel) -> ReadyModel:
         return model
     check_model(model)
     try:
-        atoms = atoms_of(model) if model.predictor in ("pca", "ksvd", "kscdl") else None
+        atoms = dictionaries.atoms_of(model) if model.predictor in dictionaries.LEARNED else None
     except ValueError as error:
         raise CodecError(f"the model's atoms cannot be read: {error}") from error
     return ReadyModel(**vars(model), mean_and_atoms=atoms)
@@ -126,15 +121,12 @@ def ready(model: CodecModel) -> ReadyModel:
 
 def check_model(model: CodecModel) -> None:
     """Refuse a model of unknown origin whose settings are invalid."""
-    name = model.predictor
-    if not isinstance(name, str) or name not in ("exact", *PREDICTORS):
-        raise CodecError(f"no predictor has the name {str(name)[:40]!r}.")
-    if not isinstance(model.settings, Mapping):
-        raise CodecError("the model's settings are not a mapping.")
-    _check_number(model.n_columns, "n_columns", 1, 1 << 40)
-    _check_number(model.slice_rows, "slice_rows", 0, 1 << 40)
+    check_description(model)
+    name, settings = model.predictor, model.settings
+    if name not in ("exact", *PREDICTORS):
+        raise CodecError(f"no predictor has the name {name[:40]!r}.")
     square = name == "lags" and model.slice_rows in (0, model.n_columns)
-    if type(model.symmetric) is not bool or (model.symmetric and not square):
+    if model.symmetric and not square:
         raise CodecError("symmetric slices can only be predicted from slices before.")
     history = model.arrays.get("history")
     if history is not None and not (
@@ -143,7 +135,6 @@ def check_model(model: CodecModel) -> None:
         and not (model.symmetric and len(history) % model.n_columns)
     ):  # fmt: skip
         raise CodecError("the model's history does not fit its rows.")
-    settings = model.settings
     if name == "lags":
         _check_number(settings.get("lag"), "lag", 1, _MOST_LAG)
         _check_number(settings.get("past"), "past", 1, _MOST_PAST)
@@ -163,7 +154,7 @@ def check_model(model: CodecModel) -> None:
         if not fits_columns(model.n_columns, len(lags), parents):
             raise CodecError(f"{model.n_columns} columns are too many to learn from each other.")
     elif name != "exact":
-        check_dictionary(model)
+        dictionaries.check_dictionary(model)
 
 
 def longest_lag(model: CodecModel) -> int:

@@ -43,9 +43,11 @@ class Unit:
             scale = float(10**decimals)
             if size * scale >= _MOST_POINTS:
                 break
-            if (np.rint(wide[:1000] * scale) / scale).astype(rows.dtype).tolist() == (
-                finite[:1000].tolist()
-            ) and ((np.rint(wide * scale) / scale).astype(rows.dtype) == finite).all():
+            # Most numbers that are on no grid show it at once.
+            if all(
+                ((np.rint(wide[:n] * scale) / scale).astype(rows.dtype) == finite[:n]).all()
+                for n in (1000, len(wide))
+            ):
                 return cls(decimals)
         return cls(-1, int(np.frexp(size)[1]))
 

@@ -1,6 +1,5 @@
 """NumPy files to blocks and back: ``.npy`` by memory map, ``.npz`` member by member."""
 
-import io
 import math
 import shutil
 import tempfile
@@ -13,11 +12,10 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.codec.blocks import Block
+from kernelatoms.codec.blocks import Block, Compressed
 from kernelatoms.codec.limits import CodecError
-from kernelatoms.codec.packed.arrays import Layout, array_blocks, check_layout
-from kernelatoms.codec.packed.sources import PartPlan, check_room
-from kernelatoms.codec.reader import Compressed
+from kernelatoms.codec.packed.arrays import READERS, Layout, array_blocks, check_layout
+from kernelatoms.codec.packed.sources import PartPlan, Source, check_room
 from kernelatoms.features.memory import check_fits
 from kernelatoms.files.tables.arrays import UnreadableError, read_header
 from kernelatoms.limits import Budget, TooLargeError
@@ -29,8 +27,8 @@ _MAGIC = b"\x93NUMPY"
 _RAW = np.dtype(np.uint8)
 
 
-class ArraySource:
-    """A ``.npy`` or ``.npz`` file; see ``sources.Source``.
+class ArraySource(Source):
+    """A ``.npy`` or ``.npz`` file.
 
     Arrays named in ``exact`` are exact; the rows are added to those of ``like``, a compressed
     array.
@@ -44,14 +42,14 @@ class ArraySource:
         self.columns: dict[str, list[str]] = {}
         self.kind = path.suffix.lower().removeprefix(".")
         self._members = [_NpyFile(path)] if self.kind == "npy" else _npz_members(path, max_size)
-        names = [member.name for member in self._members]
         for name in exact:
-            if name not in names and f"{name}.npy" not in names:
-                known = ", ".join(repr(known.removesuffix(".npy")) for known in names[:8])
-                raise ValueError(f"exact: {path} has no array {name!r}; it has {known}.")
-        for member in self._members:
-            if member.name in exact or member.name.removesuffix(".npy") in exact:
+            found = [member for member in self._members if member.name in (name, f"{name}.npy")]
+            for member in found:
                 member.approximate = False
+            if not found:
+                bare = [member.name.removesuffix(".npy") for member in self._members[:8]]
+                known = ", ".join(map(repr, bare))
+                raise ValueError(f"exact: {path} has no array {name!r}; it has {known}.")
         self.parts = [member.plan() for member in self._members]
         if like is not None:
             self._extend(like)
@@ -89,10 +87,6 @@ class ArraySource:
         """Return whether the members of an archive are deflated."""
         return {"deflated": True} if any(member.deflated for member in self._members) else {}
 
-    def schema(self) -> bytes:
-        """Return nothing: heads hold the types."""
-        return b""
-
 
 class _NpyFile:
     """An array: its layout, and its rows in pieces."""
@@ -102,12 +96,10 @@ class _NpyFile:
     def __init__(self, path: Path) -> None:
         self._path = path
         with path.open("rb") as file:
-            size = file.seek(0, io.SEEK_END)
-            file.seek(0)
             if file.read(len(_MAGIC)) != _MAGIC:
                 raise UnreadableError("it does not begin as NumPy files do")
             file.seek(0)
-            self.layout, self.head = _layout(file, size)
+            self.layout, self.head = _layout(file, path.stat().st_size)
         self.approximate = self.layout.approximate
 
     def pieces(self, n_rows: int) -> Iterator[Array]:
@@ -126,10 +118,8 @@ class _NpyFile:
         """Return the plan to compress the array."""
         layout = self.layout
         if self.approximate:
-            return PartPlan(
-                self.name, self.head, layout.n_rows, layout.row_values, layout.n_columns,
-                layout.slice_rows, layout.matrix_dtype,
-            )  # fmt: skip
+            form = (layout.n_columns, layout.slice_rows, layout.matrix_dtype)
+            return PartPlan(self.name, self.head, layout.n_rows, layout.row_values, *form)
         # Wide exact values, such as long texts, count by their bytes.
         row_values = max(layout.row_values, -(-layout.row_bytes // 8))
         return PartPlan(self.name, self.head, layout.n_rows, row_values)
@@ -140,12 +130,7 @@ class _NpzMember(_NpyFile):
         self.name, self._path, self._info = info.filename, path, info
         self.deflated = info.compress_type != zipfile.ZIP_STORED
         with archive.open(info) as file:
-            begins = file.read(len(_MAGIC)) == _MAGIC
-        if begins:
-            with archive.open(info) as file:
-                self.layout, self.head = _layout(file, info.file_size)
-        else:
-            self.layout, self.head = Layout((info.file_size,), False, _RAW), ""
+            self.layout, self.head = _layout(file, info.file_size)
         self.approximate = self.layout.approximate
 
     def pieces(self, n_rows: int) -> Iterator[Array]:
@@ -197,7 +182,7 @@ def _layout(file: IO[bytes], size: int) -> tuple[Layout, str]:
     start = file.read(12)
     file.seek(0)
     raw = Layout((size,), False, _RAW), ""
-    if start[6:8] not in (b"\x01\x00", b"\x02\x00"):
+    if start[:8] not in READERS:
         return raw
     wide = 4 if start[6:7] == b"\x02" else 2
     length = 8 + wide + int.from_bytes(start[8 : 8 + wide], "little")

@@ -14,19 +14,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.codec.blocks import Block, Finish, encode_block, map_in_order, rows_per_block
+from kernelatoms.codec.blocks import (
+    Block,
+    Compressed,
+    DecodedBlock,
+    Finish,
+    encode_block,
+    map_in_order,
+    rows_per_block,
+)
 from kernelatoms.codec.bounds import Bound
-from kernelatoms.codec.container.format import Tail, Writer
-from kernelatoms.codec.container.header import Header, Part
-from kernelatoms.codec.container.packing import arrange, believable, rearrange
+from kernelatoms.codec.container import Header, Part, Tail, Writer
 from kernelatoms.codec.limits import CodecError
 from kernelatoms.codec.models.codec_model import CodecModel, model_bytes
-from kernelatoms.codec.reader import Compressed, DecodedBlock
+from kernelatoms.codec.packing import arrange, believable, rearrange
 from kernelatoms.features.memory import check_fits
 
 Array = NDArray[Any]
 
-_READERS: dict[bytes, Callable[[Any], tuple[tuple[int, ...], bool, np.dtype[Any]]]] = {
+#: Readers of the heads of NumPy files, by what these begin with.
+READERS: dict[bytes, Callable[[Any], tuple[tuple[int, ...], bool, np.dtype[Any]]]] = {
     b"\x93NUMPY\x01\x00": np.lib.format.read_array_header_1_0,
     b"\x93NUMPY\x02\x00": np.lib.format.read_array_header_2_0,
 }
@@ -45,8 +52,7 @@ class Layout:
         """Return the layout in the head of a NumPy file; ``CodecError`` if it is invalid."""
         try:
             data = io.BytesIO(head.encode("latin-1"))
-            read = _READERS[data.read(8)]
-            shape, columns_first, dtype = read(data)
+            shape, columns_first, dtype = READERS[data.read(8)](data)
             right = all(0 <= side < 1 << 62 for side in shape) and not data.read(1)
         except Exception as error:
             # The head is a Python expression: parsing raises many kinds of exceptions.
@@ -62,11 +68,9 @@ class Layout:
         descr = np.lib.format.dtype_to_descr(self.dtype)
         fields = {"descr": descr, "fortran_order": self.columns_first, "shape": self.shape}
         file = io.BytesIO()
-        write: Any = np.lib.format.write_array_header_1_0
         try:
-            write(file, fields)
+            np.lib.format.write_array_header_1_0(file, fields)
         except ValueError:  # names of fields that are very long
-            file = io.BytesIO()
             np.lib.format.write_array_header_2_0(file, fields)
         return file.getvalue().decode("latin-1")
 

@@ -1,15 +1,15 @@
-"""Exact columns of a Parquet table as bytes, which NaN are missing values, and sizes of columns."""
+"""Columns of a Parquet table: as bytes, missing values, rounding to their types, their sizes."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow
 from numpy.typing import NDArray
 
-from kernelatoms.codec.container.packing import Cursor, arrange, rearrange
 from kernelatoms.codec.limits import CodecError
 from kernelatoms.codec.packed.arrow_messages import read_batch
+from kernelatoms.codec.packing import Cursor, arrange, rearrange
 
 Array = NDArray[Any]
 
@@ -64,10 +64,10 @@ def read_exact_columns(cursor: Cursor, types: Sequence[Any], n_rows: int) -> lis
         columns.append(_from_integers(values, mask, kind))
     places = [i for i, column in enumerate(columns) if column is None]
     if places:
-        found = _from_arrow_bytes(
-            cursor.take(cursor.left), [types[i] for i in places], n_rows
-        )  # fmt: skip
-        for i, column in zip(places, found, strict=True):
+        batch = read_batch(cursor.take(cursor.left), [types[i] for i in places])
+        if batch.num_rows != n_rows:
+            raise CodecError(f"columns should have {n_rows:,} rows, but have {batch.num_rows:,}.")
+        for i, column in zip(places, batch.columns, strict=True):
             columns[i] = column
     cursor.end()
     return columns
@@ -144,19 +144,60 @@ def _mask(column: Any) -> Array:
 
 
 def _arrow_bytes(columns: Sequence[Any]) -> bytes:
-    names = [str(i) for i in range(len(columns))]
-    batch = pyarrow.RecordBatch.from_arrays(columns, names)
+    batch = pyarrow.RecordBatch.from_arrays(columns, [str(i) for i in range(len(columns))])
     sink = pyarrow.BufferOutputStream()
     with pyarrow.ipc.new_stream(sink, batch.schema) as stream:
         stream.write_batch(batch)
     return bytes(sink.getvalue())
 
 
-def _from_arrow_bytes(data: bytes, types: Sequence[Any], n_rows: int) -> list[Any]:
-    batch = read_batch(data, list(types))
-    if batch.num_rows != n_rows:
-        raise CodecError(f"columns should have {n_rows:,} rows, but have {batch.num_rows:,}.")
-    return list(batch.columns)
+def least_width(kind: Any) -> int:
+    """Return the fewest bytes of a value of a type."""
+    try:
+        return max(1, int(kind.bit_width) // 8)
+    except ValueError:
+        return 1
+
+
+def matrix_type(types: Sequence[Any]) -> str:
+    """Return "f4" if that holds values of all types, else "f8"."""
+    narrow = (pyarrow.float16(), pyarrow.float32())
+    return "f4" if types and all(kind in narrow for kind in types) else "f8"
+
+
+def finisher(types: Sequence[Any]) -> Any:
+    """Return how decoded numbers are rounded to the types of their columns; None if not at all."""
+    wide = pyarrow.float32() if matrix_type(types) == "f4" else pyarrow.float64()
+    if all(kind == wide for kind in types):
+        return None
+
+    def rounded(decoded: Array) -> Iterable[tuple[Array, bytes]]:
+        finished = decoded.copy()
+        for i, kind in enumerate(types):
+            held = ~np.isnan(decoded[:, i])
+            finished[held, i] = to_type(decoded[held, i], kind)
+        return [(finished, b"")]
+
+    return rounded
+
+
+def to_type(values: Array, kind: Any) -> Array:
+    """Return numbers in the type of a column; missing integers are 0."""
+    dtype = np.dtype(kind.to_pandas_dtype())
+    if dtype.kind == "f":
+        with np.errstate(over="ignore"):
+            return values.astype(dtype)
+    ends, high = np.iinfo(dtype), largest(kind)
+    whole = np.rint(values.astype(np.float64))
+    inside = np.nan_to_num(whole, nan=0.0, posinf=high, neginf=float(ends.min))
+    return inside.clip(float(ends.min), high).astype(dtype)
+
+
+def largest(kind: Any) -> float:
+    """Return the largest float64 within an integer type, whose maximum may not be a float64."""
+    end = np.iinfo(np.dtype(kind.to_pandas_dtype())).max
+    high = np.float64(end)
+    return float(high if int(high) <= end else np.nextafter(high, 0))
 
 
 def column_size(column: Any) -> int:

@@ -6,23 +6,23 @@ text are stored as integers, as texts of one length, or as any texts.
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.codec.blocks import Finish
-from kernelatoms.codec.container.packing import Cursor, arrange, number, rearrange
 from kernelatoms.codec.limits import CodecError
 from kernelatoms.codec.loops.text_fields import (
     BARE,
     EMPTY,
     WHOLE,
     Numbers,
+    Texts,
     number_texts,
     rounded,
-    take_texts,
 )
+from kernelatoms.codec.packing import Cursor, arrange, number, rearrange
 
 Array = NDArray[Any]
 
@@ -104,16 +104,6 @@ def _ways(decoded: Array, rows: Array, size: float) -> Iterator[tuple[int, int]]
         yield digits, SIGNIFICANT
 
 
-class Texts(NamedTuple):
-    """Concatenated texts with their starts and the end of the last."""
-
-    data: Array
-    offsets: Array
-
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
-
-
 def column_bytes(texts: Texts, numbers: Numbers) -> bytes:
     """Return the texts of a column as bytes; ``numbers`` are those that are numbers."""
     whole = (numbers.kinds == WHOLE) & (numbers.styles == BARE)
@@ -121,18 +111,16 @@ def column_bytes(texts: Texts, numbers: Numbers) -> bytes:
     if not whole.any() or not (whole | empty).all():
         return text_bytes(texts)
     values = _narrow(numbers.values[whole])
-    if whole.all():
-        return bytes([_WHOLE, values.itemsize]) + arrange(values)
-    bits = np.packbits(empty).tobytes()
-    return bytes([_SOME_WHOLE, values.itemsize]) + bits + arrange(values)
+    form, bits = (_SOME_WHOLE, np.packbits(empty).tobytes()) if empty.any() else (_WHOLE, b"")
+    return bytes([form, values.itemsize]) + bits + arrange(values)
 
 
 def text_bytes(texts: Texts) -> bytes:
     """Return any texts as bytes."""
     lengths = np.diff(texts.offsets)
-    if len(texts) > 1 and (lengths == lengths[0]).all() and lengths[0] <= _MOST_LENGTH:
+    if len(lengths) > 1 and (lengths == lengths[0]).all() and lengths[0] <= _MOST_LENGTH:
         # Bytes at the same place come together: dates and codes compress far better.
-        grid = texts.data.reshape(len(texts), -1)
+        grid = texts.data.reshape(len(lengths), -1)
         if (grid == grid[:1]).all():
             return bytes([_SAME]) + number(int(lengths[0])) + texts.data[: lengths[0]].tobytes()
         return bytes([_ONE_LENGTH]) + number(int(lengths[0])) + grid.T.tobytes()
@@ -211,11 +199,10 @@ class _WholeNumbers:
         values = np.full(high - low, np.nan)
         self._row, self._number = high, first + int(held.sum())
         values[held] = self._values[first : self._number]
-        nothing = np.zeros(len(values) - int(held.sum()) + 1, np.int64)
-        written = number_texts(values, 0, 0, ord("."), BARE, np.empty(0, np.uint8), nothing)
+        written = number_texts(values, 0, 0, ord("."), BARE, no_texts(0, int((~held).sum())))
         if written is None:
             raise CodecError("integers of a block are too large.")
-        return Texts(*written)
+        return written
 
     def _is_empty(self, low: int, high: int) -> Array:
         if self._empty is None:
@@ -232,8 +219,3 @@ def _narrow(values: Array) -> Array:
         if ends.min <= low and high <= ends.max:
             return values.astype(kind)
     return values.astype("<i8")
-
-
-def picked(data: Array, starts: Array, stops: Array) -> Texts:
-    """Return parts of a text as texts."""
-    return Texts(*take_texts(data, np.ascontiguousarray(starts), np.ascontiguousarray(stops)))

@@ -1,18 +1,20 @@
 """Decoded blocks to the lines of a text file, and the layout that all blocks share."""
 
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.codec.container.packing import Cursor
+from kernelatoms.codec.blocks import Compressed, DecodedBlock
 from kernelatoms.codec.limits import MOST_COLUMNS, CodecError, DecodingBudget
 from kernelatoms.codec.loops.text_fields import (
     BARE,
     QUOTED,
     SPACED,
+    Texts,
     can_be_texts,
     join_fields,
     number_texts,
@@ -23,7 +25,6 @@ from kernelatoms.codec.packed.csv_columns import (
     MOST_DECIMALS,
     SIGNIFICANT,
     TextColumn,
-    Texts,
     column_decimals,
     finish_numbers,
     no_texts,
@@ -31,7 +32,7 @@ from kernelatoms.codec.packed.csv_columns import (
 )
 from kernelatoms.codec.packed.csv_survey import Dialect, names_of, numbered
 from kernelatoms.codec.packed.sources import check_columns, from_ranges, other_columns
-from kernelatoms.codec.reader import Compressed, DecodedBlock
+from kernelatoms.codec.packing import Cursor
 
 Array = NDArray[Any]
 
@@ -112,22 +113,18 @@ class BlockTexts:
         if bool(n_chosen) != (block.matrix is not None):
             raise CodecError("a block has no numbers where some should be.")
         ends = [*self.low, *self.high, self.digits]
-        if self.form not in (CLIPPED, EXTENDED, SIGNIFICANT) or max(ends) > MOST_DECIMALS:
-            raise CodecError("a block does not say how its numbers are written.")
-        if self.form == SIGNIFICANT and self.digits == 0:
+        known = self.form in (CLIPPED, EXTENDED) or (self.form == SIGNIFICANT and self.digits > 0)
+        if not known or max(ends) > MOST_DECIMALS:
             raise CodecError("a block does not say how its numbers are written.")
         self.numbers = np.empty((block.n_rows, 0))
         if block.matrix is not None:
-            self.numbers = finish_numbers(
-                block.matrix.astype(np.float64), self.digits, self.form, self.low, self.high,
-                np.array(layout.whole),
-            )  # fmt: skip
+            way = (self.digits, self.form, self.low, self.high, np.array(layout.whole))
+            self.numbers = finish_numbers(block.matrix.astype(np.float64), *way)
         self._read(cursor, budget, block.size)
 
     def _read(self, cursor: Cursor, budget: DecodingBudget, block_size: int) -> None:
         self._others: list[TextColumn] = []
-        for i in range(len(self._layout.chosen)):
-            n_holes = int(np.isnan(self.numbers[:, i]).sum())
+        for n_holes in np.isnan(self.numbers).sum(axis=0).tolist():
             here = cursor.take(1) != b"\0"
             self._others.append(read_texts(cursor, n_holes) if here else no_texts)
         self._kept = [read_texts(cursor, self.n_rows) for _ in self._layout.kept]
@@ -144,25 +141,17 @@ class BlockTexts:
     def pieces(self, low: int, high: int, end: bytes) -> Iterator[tuple[int, Array, Array]]:
         """Yield rows as lines, piece by piece: first row, lines, their starts and the last end."""
         layout = self._layout
-        decimals = column_decimals(
-            self.digits, self.form, self.low, self.high, np.array(layout.whole, bool)
-        )
-        number_columns = [
-            _NumberColumn(self, i, int(decimals[i]), low) for i in range(len(layout.chosen))
-        ]
+        whole = np.array(layout.whole, bool)
+        decimals = column_decimals(self.digits, self.form, self.low, self.high, whole)
+        numbers = [_NumberColumn(self, i, int(n), low) for i, n in enumerate(decimals)]
+        in_order = np.argsort([*layout.kept, *layout.chosen])
+        newline = np.frombuffer(end, np.uint8)
+        sources: list[TextColumn] = [*self._kept, *numbers]
         n_rows = piece_rows(layout.dialect.n_columns)
         for start in range(low, high, n_rows):
             stop = min(high, start + n_rows)
-            columns: list[Any] = [None] * layout.dialect.n_columns
-            for place, texts in zip(layout.kept, self._kept, strict=True):
-                columns[place] = texts(start, stop)
-            for place, numbers in zip(layout.chosen, number_columns, strict=True):
-                columns[place] = numbers.texts(start, stop)
-            starts = np.cumsum([0, *(len(texts.data) for texts in columns)])
-            offsets = np.stack([texts.offsets + starts[i] for i, texts in enumerate(columns)])
-            data = np.concatenate([texts.data for texts in columns])
-            mark = layout.dialect.delimiter
-            yield start, *join_fields(data, offsets, mark, np.frombuffer(end, np.uint8))
+            columns = [sources[i](start, stop) for i in in_order]
+            yield start, *join_fields(columns, layout.dialect.delimiter, newline)
 
 
 def piece_rows(n_columns: int) -> int:
@@ -184,30 +173,27 @@ class _NumberColumn:
         short = said.form != SIGNIFICANT or layout.whole[i]
         self._decimals = decimals if short and can_be_texts(self._values, decimals) else None
 
-    def texts(self, start: int, stop: int) -> Texts:
+    def __call__(self, start: int, stop: int) -> Texts:
         """Return the texts of the next rows."""
         values = self._values[start:stop]
         first = self._other
         self._other += int(np.isnan(values).sum())
         others = self._others(first, self._other)
         if self._decimals is not None:
-            found = number_texts(
-                values, self._low, self._decimals, self._mark, self._style, *others
-            )
+            found = number_texts(values, self._low, self._decimals, self._mark, self._style, others)
             assert found is not None, "numbers that can be written are not"
-            return Texts(*found)
+            return found
         return _long_texts(values, self._mark, self._style, others)
 
 
 def _long_texts(values: Array, mark: int, style: int, others: Texts) -> Texts:
     """Return numbers with all their digits as texts."""
     before, behind = {BARE: (b"", b""), QUOTED: (b'"', b'"')}.get(style, (b" ", b""))
-    found, other = [], 0
+    found, ends = [], pairwise(others.offsets.tolist())
     for value in values.tolist():
         if value != value:
-            low, high = others.offsets[other], others.offsets[other + 1]
+            low, high = next(ends)
             found.append(others.data[low:high].tobytes())
-            other += 1
             continue
         text = repr(value).encode()
         found.append(before + (text.replace(b".", b",") if mark == 44 else text) + behind)

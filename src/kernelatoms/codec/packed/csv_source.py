@@ -15,16 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.codec.blocks import Block
-from kernelatoms.codec.container.packing import number
-from kernelatoms.codec.loops.text_fields import LONG, Numbers, read_numbers
-from kernelatoms.codec.packed.csv_columns import (
-    MOST_DECIMALS,
-    column_bytes,
-    finisher,
-    picked,
-    text_bytes,
-)
+from kernelatoms.codec.blocks import Block, Compressed
+from kernelatoms.codec.loops.text_fields import LONG, Numbers, read_numbers, take_texts
+from kernelatoms.codec.packed.csv_columns import MOST_DECIMALS, column_bytes, finisher, text_bytes
 from kernelatoms.codec.packed.csv_lines import Layout, check_same, read_layout
 from kernelatoms.codec.packed.csv_survey import (
     WORDS,
@@ -36,13 +29,14 @@ from kernelatoms.codec.packed.csv_survey import (
 )
 from kernelatoms.codec.packed.sources import (
     OnStep,
-    PartPlan,
+    Source,
     as_ranges,
     choose_columns,
     other_columns,
     quiet,
+    table_plan,
 )
-from kernelatoms.codec.reader import Compressed
+from kernelatoms.codec.packing import number
 
 Array = NDArray[Any]
 
@@ -50,8 +44,8 @@ Array = NDArray[Any]
 _MOST_FIXED = 6
 
 
-class CsvSource:
-    """A text file; see ``sources.Source``.
+class CsvSource(Source):
+    """A text file.
 
     Columns named in ``approximate`` and ``exact`` are exceptions from the default, or all are as in
     ``like``, a compressed table.
@@ -83,11 +77,8 @@ class CsvSource:
                 f"{path}: lines that do not have {len(names)} fields are kept as they are; there "
                 f"are {found.n_odd:,}."
             )
-        n_columns = len(self._layout.chosen) if self._n_rows else 0
-        row_bytes = path.stat().st_size // max(1, self._n_rows)
-        row_values = max(n_columns, row_bytes // 16, 1)
-        dtype = "f8" if n_columns else ""
-        self.parts = [PartPlan("", "", self._n_rows, row_values, n_columns, 0, dtype)]
+        n_bytes = path.stat().st_size
+        self.parts = [table_plan(self._n_rows, len(self._layout.chosen), n_bytes, "f8")]
 
     def _choose(
         self, found: Survey, approximate: Sequence[str], exact: Sequence[str], all_exact: bool
@@ -102,9 +93,8 @@ class CsvSource:
 
     def sample(self, part: int, n_rows: int) -> Array:
         """Return the first rows of the matrix."""
-        for text in whole_lines(self.path, self._dialect, n_rows):
-            return _Parsed(text, self._layout).matrix
-        raise AssertionError("a table without rows has no numbers")
+        text = next(whole_lines(self.path, self._dialect, n_rows))
+        return _Parsed(text, self._layout).matrix
 
     def blocks(self, part: int, block_rows: int) -> Iterator[Block]:
         """Yield the table, block after block."""
@@ -135,10 +125,6 @@ class CsvSource:
         }
         return {key: value for key, value in fields.items() if value}
 
-    def schema(self) -> bytes:
-        """Return nothing: text has no types."""
-        return b""
-
 
 class _Parsed:
     """A block of lines: the matrix of approximate columns, and all other texts."""
@@ -155,12 +141,12 @@ class _Parsed:
             self._read_column(i, place)
 
     def _numbers(self, place: int) -> Numbers:
-        starts, stops = self._starts[:, place].copy(), self._stops[:, place].copy()
+        starts, stops = self._starts[:, place], self._stops[:, place]
         return read_numbers(self._data, starts, stops, self._layout.dialect.mark, WORDS)
 
     def _read_column(self, i: int, place: int) -> None:
         read = self._numbers(place)
-        values = read.values.copy()
+        values = read.values
         long = np.flatnonzero(read.kinds == LONG)
         if len(long):
             values[long] = self._long_numbers(long, place)
@@ -175,7 +161,7 @@ class _Parsed:
 
     def _long_numbers(self, rows: Array, place: int) -> Array:
         """Return long numbers and those with an exponent; NaN beyond float64."""
-        texts = picked(self._data, self._starts[rows, place], self._stops[rows, place])
+        texts = take_texts(self._data, self._starts[rows, place], self._stops[rows, place])
         lengths = np.diff(texts.offsets)
         width = int(lengths.max())
         grid = np.zeros((len(rows), width), np.uint8)
@@ -191,14 +177,14 @@ class _Parsed:
         parts = [self.low.tobytes(), self.high.tobytes()]
         for i, place in enumerate(self._layout.chosen):
             holes = np.isnan(self.matrix[:, i])
-            texts = picked(self._data, self._starts[holes, place], self._stops[holes, place])
+            texts = take_texts(self._data, self._starts[holes, place], self._stops[holes, place])
             # Most fields without a number are empty.
             parts.append(b"\0" if not len(texts.data) else b"\1" + text_bytes(texts))
         for place in self._layout.kept:
-            texts = picked(self._data, self._starts[:, place], self._stops[:, place])
+            texts = take_texts(self._data, self._starts[:, place], self._stops[:, place])
             parts.append(column_bytes(texts, self._numbers(place)))
         parts.append(number(len(self._odd)))
         if len(self._odd):
             parts += [number(int(row)) for row in self._odd[:, 0]]
-            parts.append(text_bytes(picked(self._data, self._odd[:, 1], self._odd[:, 2])))
+            parts.append(text_bytes(take_texts(self._data, self._odd[:, 1], self._odd[:, 2])))
         return b"".join(parts)

@@ -136,9 +136,8 @@ def _delimiter(lines: list[bytes]) -> tuple[int, int]:
     usual = Counter(counts[best]).most_common(1)[0][0]
     if counts[best][0] < 2 or counts[best][0] != usual:
         # There is a title above the names: most lines decide.
-        best = max(
-            DELIMITERS, key=lambda d: max(n * times for n, times in Counter(counts[d]).items())
-        )
+        fields = {d: max(n * times for n, times in Counter(counts[d]).items()) for d in DELIMITERS}
+        best = max(DELIMITERS, key=fields.__getitem__)
         usual = Counter(counts[best]).most_common(1)[0][0]
     if usual < 2:
         # No other delimiter: perhaps spaces, as numpy writes.
@@ -153,8 +152,8 @@ def _counts(lines: list[bytes], delimiter: str) -> list[int]:
     found = []
     for line in lines:
         text = np.frombuffer(line, np.uint8)
-        quotes = (text == 34).cumsum() % 2 == 1
-        found.append(1 + int(((text == ord(delimiter)) & ~quotes).sum()))
+        quoted = (text == 34).cumsum() % 2 == 1
+        found.append(1 + int(((text == ord(delimiter)) & ~quoted).sum()))
     return found or [1]
 
 
@@ -175,10 +174,8 @@ def _decimal_mark(data: Array, n_columns: int, delimiter: int, newline: int) -> 
     found = split_fields(data[: 1 << 16], n_columns, delimiter, newline, last=False, returns=True)
     starts, stops = found.starts.reshape(-1), found.stops.reshape(-1)
     nothing = np.zeros((0, 1), np.uint8)
-    point, comma = (
-        int((read_numbers(data, starts, stops, mark, nothing).kinds == DECIMAL).sum())
-        for mark in (46, 44)
-    )
+    read = [read_numbers(data, starts, stops, mark, nothing) for mark in (46, 44)]
+    point, comma = (int((numbers.kinds == DECIMAL).sum()) for numbers in read)
     return 44 if comma > point else 46
 
 
@@ -202,8 +199,7 @@ def survey(path: Path, dialect: Dialect, on_step: OnStep) -> Survey:
         data = np.frombuffer(text, np.uint8)
         found = dialect.split(data, last=last, returns=True)
         for i in range(dialect.n_columns):
-            starts, stops = found.starts[:, i].copy(), found.stops[:, i].copy()
-            read = read_numbers(data, starts, stops, dialect.mark, WORDS)
+            read = read_numbers(data, found.starts[:, i], found.stops[:, i], dialect.mark, WORDS)
             both = read.kinds.astype(np.intp) * N_STYLES + read.styles
             counts[i] += np.bincount(both, minlength=N_KINDS * N_STYLES).reshape(counts[i].shape)
         n_rows, n_lines = n_rows + len(found.starts), n_lines + len(found.odd)
@@ -237,10 +233,8 @@ def _chunks(path: Path, dialect: Dialect) -> Iterator[tuple[bytes, bool]]:
             if not last:
                 used = dialect.split(np.frombuffer(data, np.uint8), last=False, returns=True).used
             if len(data) - used > _MOST_LINE:
-                raise TableError(
-                    f"{path} has a line of more than {_MOST_LINE >> 20} MiB; is a quote never "
-                    "closed?"
-                )
+                line = f"a line of more than {_MOST_LINE >> 20} MiB"
+                raise TableError(f"{path} has {line}; is a quote never closed?")
             yield data[:used], last
             rest = data[used:]
 

@@ -6,15 +6,19 @@ from typing import IO, Any
 
 from numpy.typing import NDArray
 
+from kernelatoms.codec.blocks import Compressed
 from kernelatoms.codec.limits import CodecError
 from kernelatoms.codec.packed.array_files import ArraySource, part_layout, restore_arrays
 from kernelatoms.codec.packed.arrays import Layout
 from kernelatoms.codec.packed.csv_lines import BlockTexts, read_layout, restore_csv
 from kernelatoms.codec.packed.csv_source import CsvSource
-from kernelatoms.codec.packed.parquet_rows import chosen_columns, decoded_numbers, restore_parquet
-from kernelatoms.codec.packed.parquet_source import ParquetSource
+from kernelatoms.codec.packed.parquet_files import (
+    ParquetSource,
+    chosen_columns,
+    decoded_numbers,
+    restore_parquet,
+)
 from kernelatoms.codec.packed.sources import OnStep, Source, quiet
-from kernelatoms.codec.reader import Compressed
 from kernelatoms.files.tables.table import TableError
 
 Array = NDArray[Any]
@@ -57,44 +61,33 @@ def open_source(
 
 def decoded_matrices(opened: Compressed, part: int) -> Iterator[Array]:
     """Yield the approximate numbers of an array or table as a reader gets them, block by block."""
-    kind = opened.header.kind
-    if kind == "csv":
-        layout = read_layout(opened)
+    if opened.header.kind == "csv":
+        table = read_layout(opened)
         for block in opened.blocks(part):
-            yield BlockTexts(block, layout, opened.budget).numbers
-    elif kind == "parquet":
+            yield BlockTexts(block, table, opened.budget).numbers
+    elif opened.header.kind == "parquet":
         yield from decoded_numbers(opened)
     else:
-        form = part_layout(opened, part)
+        layout = part_layout(opened, part)
         for block in opened.blocks(part):
-            yield form.matrix(form.rows(block))
+            yield layout.matrix(layout.rows(block))
 
 
 def shapes_of(opened: Compressed) -> dict[str, str]:
     """Describe each part of a file."""
-    found = {}
+    found, table = {}, table_columns(opened)
     for i, part in enumerate(opened.header.parts):
-        table = _table_columns(opened)
         if table is None:
             words = _describe(part_layout(opened, i), part.model >= 0)
         else:
-            names, n_columns = table
-            words = (
-                f"{opened.n_rows(i):,} rows, {n_columns:,} columns, {len(names):,} of them "
-                "approximate"
-            )
+            of_them = f"{table[1]:,} columns, {len(table[0]):,} of them approximate"
+            words = f"{opened.n_rows(i):,} rows, {of_them}"
         found[part.name.removesuffix(".npy")] = words
     return found
 
 
-def column_names(opened: Compressed) -> list[str] | None:
-    """Return the names of a table's approximate columns; None for arrays."""
-    table = _table_columns(opened)
-    return None if table is None else table[0]
-
-
-def _table_columns(opened: Compressed) -> tuple[list[str], int] | None:
-    """Return the names of a table's approximate columns, and the number of all columns."""
+def table_columns(opened: Compressed) -> tuple[list[str], int] | None:
+    """Return a table's approximate columns, and the number of all columns; None for arrays."""
     if opened.header.kind == "csv":
         layout = read_layout(opened)
         return [layout.dialect.names[i] for i in layout.chosen], layout.dialect.n_columns
@@ -119,10 +112,8 @@ def restore(
     on_step: OnStep,
 ) -> None:  # fmt: skip
     """Write the file that was compressed, or some of its rows."""
-    if rows is None:
-        total = sum(opened.n_rows(part) for part in range(len(opened.header.parts)))
-    else:
-        total = rows[1] - rows[0]
+    all_rows = sum(opened.n_rows(part) for part in range(len(opened.header.parts)))
+    total = all_rows if rows is None else rows[1] - rows[0]
     done = 0
 
     def on_block(n_rows: int) -> None:

@@ -9,9 +9,8 @@ from typing import Any, Protocol
 
 from numpy.typing import NDArray
 
-from kernelatoms.codec.blocks import Block
+from kernelatoms.codec.blocks import Block, Compressed
 from kernelatoms.codec.limits import CodecError
-from kernelatoms.codec.reader import Compressed
 from kernelatoms.files.tables.table import shortened
 
 Array = NDArray[Any]
@@ -37,6 +36,14 @@ class PartPlan:
     dtype: str = ""  # the type of that matrix, "f4" or "f8"; empty if there is none
 
 
+def table_plan(n_rows: int, n_columns: int, n_bytes: int, dtype: str) -> PartPlan:
+    """Return the plan of a table; rows of long texts count by their bytes."""
+    row_values = max(n_columns, n_bytes // max(1, n_rows) // 16, 1)
+    if not n_columns or not n_rows:
+        return PartPlan("", "", n_rows, row_values)
+    return PartPlan("", "", n_rows, row_values, n_columns, 0, dtype)
+
+
 class Source(Protocol):
     """A file to compress, read as often as needed."""
 
@@ -59,8 +66,8 @@ class Source(Protocol):
         ...
 
     def schema(self) -> bytes:
-        """Return the types of a table's columns."""
-        ...
+        """Return the types of a table's columns; nothing if the rows have them."""
+        return b""
 
 
 def check_room(folder: Path, n_bytes: int) -> None:

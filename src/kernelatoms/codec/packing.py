@@ -91,18 +91,13 @@ class Cursor:
 
     def number(self) -> int:
         """Return the next integer, below 2^63."""
-        value = shift = 0
-        while True:
+        value = 0
+        for shift in range(0, 63, 7):
             byte = self.take(1)[0]
             value |= (byte & 127) << shift
-            shift += 7
             if byte < 128:
-                break
-            if shift >= 63:
-                raise CodecError(f"{self._what} holds a number that is too large.")
-        if value >> 63:
-            raise CodecError(f"{self._what} holds a number that is too large.")
-        return value
+                return value
+        raise CodecError(f"{self._what} holds a number that is too large.")
 
     def counted(self) -> bytes:
         """Return bytes that are preceded by their number."""
@@ -227,12 +222,12 @@ def rearrange(data: bytes, dtype: np.dtype[Any], count: int) -> Array:
     if form[0] == _PLAIN:
         return np.frombuffer(body, dtype)
     width = _word(dtype)
-    planes = np.frombuffer(body, np.uint8).reshape(width, -1).T
+    planes = np.ascontiguousarray(np.frombuffer(body, np.uint8).reshape(width, -1).T)
     if form[0] == _PLANES:
-        return np.frombuffer(np.ascontiguousarray(planes).tobytes(), dtype)
+        return np.frombuffer(planes.tobytes(), dtype)
     if dtype.kind not in "iumM":
         raise CodecError("a column that holds no whole numbers holds their differences.")
-    steps = np.ascontiguousarray(planes).view(f"<u{width}").reshape(-1)
+    steps = planes.view(f"<u{width}").reshape(-1)
     values = np.cumsum(steps, dtype=steps.dtype)
     return values.astype(f"{_order(dtype)}u{width}").view(dtype)
 
@@ -245,8 +240,7 @@ def _arranged(values: Array, form: int) -> bytes:
         # Differences wrap around, and so do sums.
         numbers = values.view(f"{_order(values.dtype)}u{width}").astype(f"<u{width}")
         values = np.diff(numbers, prepend=numbers.dtype.type(0))
-    planes = np.frombuffer(values.tobytes(), np.uint8).reshape(-1, width).T
-    return np.ascontiguousarray(planes).tobytes()
+    return np.frombuffer(values.tobytes(), np.uint8).reshape(-1, width).T.tobytes()
 
 
 def _word(dtype: np.dtype[Any]) -> int:
