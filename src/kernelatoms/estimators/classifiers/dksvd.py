@@ -41,13 +41,13 @@ class DKSVDClassifier(LabelDictionary):
     tol : float, default=1e-4
         Stop when three passes together lower the objective by no more than this share of it.
     class_weight : dict, "balanced" or None, default=None
-        What rows of a class count, by its label (1 where it is not named), as if they were so many
-        rows each; "balanced" lets all classes count the same. Atoms are shared out by rows.
+        How many rows each row of a class counts as, by its label (1 by default); "balanced" lets
+        all classes count the same. Atoms are shared out by rows.
     sparse_output : bool, default=True
         Whether ``transform`` returns a CSR array or a dense one.
     calibrate : bool, default=False
-        Whether ``fit`` also learns how sure answers are, for ``predict_proba``: three copies learn
-        from two thirds of the rows each, which makes ``fit`` about three times as long.
+        Whether ``fit`` also learns how sure answers are, for ``predict_proba``, from three copies
+        fitted to two thirds of the rows each: about three times as long.
     random_state : int, RandomState or None
         Seeds the start.
 
@@ -148,9 +148,8 @@ class LCKSVDClassifier(LabelDictionary):
         |X - D G|^2 + alpha |Q - T G|^2 + beta |H - Theta G|^2              (variant 2)
 
     H marks the class of every signal, Q all atoms of its class. Variant 1 finds Theta afterwards,
-    by ridge regression on the codes. A row is coded over D and given the class with the largest
-    entry of Theta g. Atoms start as the classes' own, by K-SVD. After a ``KernelLinearizer`` it
-    learns under a kernel (LKDL).
+    by ridge regression on the codes. Start and answers are those of ``DKSVDClassifier``, whose
+    Notes hold here, too. After a ``KernelLinearizer`` it learns under a kernel (LKDL).
 
     Parameters
     ----------
@@ -176,13 +175,13 @@ class LCKSVDClassifier(LabelDictionary):
     tol : float, default=1e-4
         Stop when three passes together lower the objective by no more than this share of it.
     class_weight : dict, "balanced" or None, default=None
-        What rows of a class count, by its label (1 where it is not named), as if they were so many
-        rows each; "balanced" lets all classes count the same. Atoms are shared out by rows.
+        How many rows each row of a class counts as, by its label (1 by default); "balanced" lets
+        all classes count the same. Atoms are shared out by rows.
     sparse_output : bool, default=True
         Whether ``transform`` returns a CSR array or a dense one.
     calibrate : bool, default=False
-        Whether ``fit`` also learns how sure answers are, for ``predict_proba``: three copies learn
-        from two thirds of the rows each, which makes ``fit`` about three times as long.
+        Whether ``fit`` also learns how sure answers are, for ``predict_proba``, from three copies
+        fitted to two thirds of the rows each: about three times as long.
     random_state : int, RandomState or None
         Seeds the start.
 
@@ -208,18 +207,10 @@ class LCKSVDClassifier(LabelDictionary):
 
     Notes
     -----
-    ``predict_proba`` without ``calibrate``: the scores of a row regress on marks of its class, so
-    they estimate probabilities already; shares are the numbers nearest to them that are at least 0
-    and add up to 1. With it, a softmax of the scores.
-
     Rows of Q for atoms of one class are equal, and so are those of T; with n_c atoms of class c,
     the terms together are a sum over classes of (alpha n_c + beta) |h_c - theta_c G|^2. So LC-KSVD
     is D-KSVD with a weight of its own for every class (I. Kviatkovsky, M. Gabel, E. Rivlin and I.
     Shimshoni, 2017), and is computed so: from one row of marks per class instead of one per atom.
-
-    The decision is linear in the code: a row and its negative get opposite scores. Rows should mean
-    the same class at any length but not with the other sign: images and spectra at unit norm,
-    virtual samples of a kernel, rather than standardised columns.
 
     See Also
     --------

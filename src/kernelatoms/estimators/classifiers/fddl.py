@@ -9,12 +9,12 @@ from sklearn.callback import with_callbacks
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from kernelatoms.coding.class_residuals import shares_of
 from kernelatoms.coding.codes import Codes
 from kernelatoms.coding.pursuits import Lasso, Pursuit
 from kernelatoms.engine import machine
+from kernelatoms.estimators.classifiers.base import CodeClassifier
 from kernelatoms.estimators.classifiers.supervised import SupervisedDictionary
 from kernelatoms.estimators.devices.border import learn
 from kernelatoms.estimators.inspection.explanation import Explanation, codes_of_best, explain_codes
@@ -26,7 +26,6 @@ from kernelatoms.estimators.validation import (
     check_real,
     clip_count,
     validate_labelled,
-    validate_new,
 )
 from kernelatoms.features.memory import check_fits
 from kernelatoms.learning.fddl import (
@@ -88,8 +87,8 @@ class FDDLClassifier(SupervisedDictionary):
     sparse_output : bool, default=True
         Whether ``transform`` returns a CSR array or a dense one.
     calibrate : bool, default=False
-        Whether ``fit`` also learns how sure answers are, for ``predict_proba``: three copies learn
-        from two thirds of the rows each, which makes ``fit`` about three times as long.
+        Whether ``fit`` also learns how sure answers are, for ``predict_proba``, from three copies
+        fitted to two thirds of the rows each: about three times as long.
     random_state : int, RandomState or None
         Seeds the k-means centres that every class starts from.
 
@@ -182,8 +181,12 @@ class FDDLClassifier(SupervisedDictionary):
         X, self.classes_, labels = validate_labelled(self, X, y)
         self._check_calibration(np.bincount(labels))
         counts = self._choose_counts(X.shape[1], np.bincount(labels))
-        _check_memory(len(X), int(counts.sum()), X.shape[1])
         owners = np.repeat(np.arange(len(counts)), counts)
+        check_fits(  # rows, residuals, Gram matrices
+            8.0 * (4 * X.size + 4 * len(owners) ** 2),
+            f"{len(X)} rows and inner products of {len(owners)} atoms",
+            "Learn from fewer rows, or fewer atoms per class.",
+        )
         energy = float(machine(X).squared_norms(X).mean(dtype=np.float64)) or 1.0
         weights = Weights(
             float(np.sqrt(energy)) * float(self.l1_weight), float(self.fisher_weight),
@@ -217,12 +220,7 @@ class FDDLClassifier(SupervisedDictionary):
         self._calibrate(X, labels)
         reporter.end()
 
-    def _evidence(self, X: Array) -> tuple[Array, NDArray[np.intp]]:
-        shares = self._scores(X)
-        return np.log(shares), shares.argmax(axis=1)  # none is 0
-
-    def _shares_of_scores(self, scores: Array) -> Array:
-        return scores
+    _evidence = CodeClassifier._evidence  # scores are shares
 
     def _scores(self, X: Array) -> Array:
         if self.decision == "global":
@@ -283,10 +281,6 @@ class FDDLClassifier(SupervisedDictionary):
     def _pursuit(self) -> Pursuit:
         return Lasso(self.l1_weight_ / 2)  # which is the weight beside half of the squares
 
-    def _validated(self, X: Any) -> Array:
-        check_is_fitted(self)
-        return validate_new(self, X, complete=True)
-
     def _choose_counts(self, n_features: int, class_sizes: NDArray[np.intp]) -> NDArray[np.intp]:
         if self.n_atoms_per_class is None:
             return np.minimum(class_sizes, n_features)
@@ -317,9 +311,6 @@ class FDDLClassifier(SupervisedDictionary):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = False  # l1 codes are of complete rows
-        # Codes are blind to the distance from the origin, which is all that tells the common
-        # checks' blobs apart along one direction.
-        tags.classifier_tags.poor_score = True
         return tags
 
 
@@ -338,12 +329,3 @@ def _class_centres(data: Labelled, counts: NDArray[np.intp], rng: np.random.Rand
                 rows = model.fit(rows).cluster_centers_
         centres.append(unit_rows(np.ascontiguousarray(rows)))
     return np.concatenate(centres)
-
-
-def _check_memory(n_rows: int, n_atoms: int, n_features: int) -> None:
-    """Refuse sizes whose rows, residuals and Gram matrices of atoms do not fit."""
-    check_fits(
-        8.0 * (4 * n_rows * n_features + 4 * n_atoms**2),
-        f"{n_rows} rows and inner products of {n_atoms} atoms",
-        "Learn from fewer rows, or fewer atoms per class.",
-    )

@@ -14,6 +14,7 @@ from kernelatoms.coding.problem import LinearProblem
 from kernelatoms.coding.pursuits import OMP, Pursuit
 from kernelatoms.engine import machine
 from kernelatoms.estimators.classifiers.supervised import SupervisedDictionary
+from kernelatoms.estimators.coding.dictionary_coder import DictionaryCoder
 from kernelatoms.estimators.devices.border import learn
 from kernelatoms.estimators.learners.base import choose_n_nonzero, pass_attributes
 from kernelatoms.estimators.learners.watching import PassReporter
@@ -95,7 +96,10 @@ class LabelDictionary(SupervisedDictionary):
         n_features = X.shape[1]
         limit = min(n_features, len(owners))
         self.n_nonzero_coefs_ = choose_n_nonzero(self.n_nonzero_coefs, n_features, limit)
-        _check_memory(len(X), n_features + n_classes, X.itemsize)
+        check_fits(  # with residuals and sweeps
+            4.0 * X.itemsize * len(X) * (n_features + n_classes),
+            f"{len(X)} rows with their labels and residuals", "Learn from fewer rows.",
+        )  # fmt: skip
         # Relative to the signals' mean energy, weights mean the same whatever the signals' unit.
         counted = self._row_weights(labels)
         energies = machine(X).squared_norms(X).astype(np.float64)
@@ -140,6 +144,9 @@ class LabelDictionary(SupervisedDictionary):
         self._set(**attributes(state))
         self._calibrate(X, labels)
         reporter.end()
+
+    # Rows to code may have missing values.
+    _validated = DictionaryCoder._validated
 
     def _row_weights(self, labels: NDArray[np.intp]) -> Array | None:
         """Return what every row counts, or None where all count the same."""
@@ -200,13 +207,6 @@ class LabelDictionary(SupervisedDictionary):
         require_count(self, "n_nonzero_coefs_", high=n_atoms)
         require_floats(self, "coef_", (n_classes, n_atoms))
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        # The decision is linear in the code and has no constant: what tells the common checks'
-        # blobs apart along one direction is the distance from the origin.
-        tags.classifier_tags.poor_score = True
-        return tags
-
 
 def _check_class_weight(given: Any) -> None:
     """Refuse weights of classes that are none."""
@@ -218,11 +218,3 @@ def _check_class_weight(given: Any) -> None:
         )
     for label, weight in given.items():
         check_real(f"class_weight[{label!r}]", weight, low=0, low_open=True)
-
-
-def _check_memory(n_rows: int, width: int, itemsize: int) -> None:
-    """Refuse rows of which K-SVD cannot keep its residuals and sweeps in memory."""
-    check_fits(
-        4.0 * itemsize * n_rows * width, f"{n_rows} rows with their labels and residuals",
-        "Learn from fewer rows.",
-    )  # fmt: skip

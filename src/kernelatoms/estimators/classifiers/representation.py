@@ -6,7 +6,6 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -14,16 +13,12 @@ from kernelatoms.coding.codes import stacked_csr
 from kernelatoms.coding.robust import warn_not_converged
 from kernelatoms.engine import is_device_array, machine, to_numpy
 from kernelatoms.estimators.base import Bring, Estimator
+from kernelatoms.estimators.classifiers.base import CodeClassifier
 from kernelatoms.estimators.classifiers.neighbor_choice import NeighborChoice
-from kernelatoms.estimators.classifiers.probabilities import Probabilities
 from kernelatoms.estimators.classifiers.row_coding import Represented, RobustCoder, RowCoder
 from kernelatoms.estimators.classifiers.training_dictionary import TrainingDictionary
 from kernelatoms.estimators.devices.border import by_rows, learn
-from kernelatoms.estimators.inspection.explanation import (
-    Explanation,
-    explain_codes,
-    explain_on_cpu,
-)
+from kernelatoms.estimators.inspection.explanation import Explanation, explain_codes
 from kernelatoms.estimators.maps.kernel_choice import kernel_on
 from kernelatoms.estimators.naming import unnamed
 from kernelatoms.estimators.state_checks import (
@@ -33,12 +28,7 @@ from kernelatoms.estimators.state_checks import (
     require_floats,
     require_rows,
 )
-from kernelatoms.estimators.validation import (
-    check_choice,
-    check_real,
-    validate_labelled,
-    validate_new,
-)
+from kernelatoms.estimators.validation import check_choice, check_real, validate_labelled
 from kernelatoms.features.linearize import check_training_kernel
 from kernelatoms.features.memory import check_fits
 from kernelatoms.features.projections import IdentityProjection, Projection, make_projection
@@ -50,7 +40,7 @@ Array = NDArray[Any]
 
 
 @unnamed
-class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, Estimator):
+class RepresentationClassifier(CodeClassifier, NeighborChoice, Estimator):
     """A signal is coded over all training rows; the class whose part of the code fits best wins.
 
     Subclasses say how: ``_fit_weight`` finds the weight of a code's size, ``_weight`` returns it,
@@ -239,45 +229,6 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, E
 
     # Use
 
-    def predict(self, X: Any) -> Array:
-        """Return the class with the smallest regularised residual for every row.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features)
-            Signals; k(new, train) with ``kernel="precomputed"``.
-
-        Returns
-        -------
-        labels : array of shape (n_samples,)
-        """
-        return by_rows(self._predict, X, self)
-
-    def _predict(self, X: Any) -> Array:
-        return self._labels(self._shares(self._validated(X)).argmax(axis=1))
-
-    def decision_function(self, X: Any) -> Array:
-        """Return how well each class fits, as shares; of two classes the second's less the first's.
-
-        The share of class c is 1 / r_c^2 over the sum of all, with r_c = |y - D_c w_c| / |w_c| its
-        regularised residual (eq. (3)): 0 for a class without a part in the code, 1 where all
-        neighbours are of one class. A residual below 10 eps of the signal's energy counts as that.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features)
-            Signals.
-
-        Returns
-        -------
-        scores : (n_samples, n_classes), or (n_samples,) for two classes
-        """
-        return by_rows(self._decision_function, X, self)
-
-    def _decision_function(self, X: Any) -> Array:
-        shares = self._shares(self._validated(X))
-        return shares[:, 1] - shares[:, 0] if len(self.classes_) == 2 else shares
-
     def residuals(self, X: Any) -> Array:
         """Return the regularised residual r_c = |y - D_c w_c| / |w_c| of every class.
 
@@ -336,25 +287,7 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, E
     def _errors(self, X: Any) -> Array:
         return np.concatenate([np.asarray(found.errors) for found in self._represent(X)])
 
-    def explain(self, X: Any) -> list[Explanation]:
-        """Say for every row why it is given its class: the training rows used, what classes leave.
-
-        Rows whose neighbours are of one class, which is the answer at once, are coded here too.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features)
-            Signals, as ``predict`` takes them.
-
-        Returns
-        -------
-        list of Explanation
-            One per row; scores are shares (``decision_function``), atoms rows of ``dictionary_``.
-        """
-        return explain_on_cpu(self, X)
-
-    def _explain(self, X: Any) -> list[Explanation]:
-        X = self._validated(X)
+    def _explained(self, X: Array) -> list[Explanation]:
         coder: RowCoder = self._fitted(X)
         out, gaps = [], []
         for rows, near in coder.blocks(self._scaled(X)):
@@ -374,11 +307,7 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, E
         self._warn_unconverged(gaps)
         return out
 
-    def _shares_of_classes(self, X: Array) -> tuple[Array, NDArray[np.intp]]:
-        shares = self._shares(X)
-        return shares, shares.argmax(axis=1)
-
-    def _shares(self, X: Array) -> Array:
+    def _scores(self, X: Array) -> Array:
         coder: RowCoder = self._fitted(X)
         out, gaps = [], []
         for rows, near in coder.blocks(self._scaled(X)):
@@ -416,10 +345,6 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, E
         if known:
             warn_not_converged(np.concatenate(known), self.tol)
 
-    def _validated(self, X: Any) -> Array:
-        check_is_fitted(self)
-        return validate_new(self, X, complete=True)
-
     # What a file may hold
 
     def _check_state(self) -> None:
@@ -450,9 +375,6 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, E
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        # Codes are blind to the distance from the origin, which is all that tells the common
-        # checks' blobs apart along one direction.
-        tags.classifier_tags.poor_score = True
         tags.input_tags.pairwise = self._precomputed
         tags.input_tags.sparse = True  # dense inside
         return tags

@@ -4,19 +4,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state
 
 from kernelatoms.coding.class_residuals import class_residuals
 from kernelatoms.coding.codes import Codes
-from kernelatoms.estimators.classifiers.probabilities import Probabilities
+from kernelatoms.estimators.classifiers.base import CodeClassifier
 from kernelatoms.estimators.coding.dictionary_coder import DictionaryCoder
-from kernelatoms.estimators.devices.border import by_rows
-from kernelatoms.estimators.inspection.explanation import (
-    Explanation,
-    explain_codes,
-    explain_on_cpu,
-)
+from kernelatoms.estimators.inspection.explanation import Explanation, explain_codes
 from kernelatoms.estimators.naming import unnamed
 from kernelatoms.estimators.state_checks import (
     check_features,
@@ -33,7 +27,7 @@ Array = NDArray[Any]
 
 
 @unnamed
-class SupervisedDictionary(ClassifierMixin, DictionaryCoder, Probabilities):
+class SupervisedDictionary(CodeClassifier, DictionaryCoder):
     """One dictionary whose atoms belong to classes; what its codes say of a row decides.
 
     Subclasses say how well each class fits rows of given codes (``_scores_of``).
@@ -42,65 +36,7 @@ class SupervisedDictionary(ClassifierMixin, DictionaryCoder, Probabilities):
     max_iter: int
     tol: float
     random_state: Any
-    classes_: Array
     atom_classes_: NDArray[np.intp]
-
-    # The share of rows given their labels, not the share of energy that codes keep.
-    score = Probabilities.score  # type: ignore[assignment]
-
-    def decision_function(self, X: Any) -> Array:
-        """Return how well each class fits; larger is better.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features)
-            Signals.
-
-        Returns
-        -------
-        scores : (n_samples, n_classes), or (n_samples,) for two classes
-            With two classes, the second one's score less the first one's.
-        """
-        return by_rows(self._decision_function, X, self)
-
-    def _decision_function(self, X: Any) -> Array:
-        scores = self._scores(self._validated(X))
-        return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
-
-    def predict(self, X: Any) -> Array:
-        """Return the class that fits best for every row; of equal ones the first.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features)
-            Signals.
-
-        Returns
-        -------
-        labels : array of shape (n_samples,)
-        """
-        return by_rows(self._predict, X, self)
-
-    def _predict(self, X: Any) -> Array:
-        return self._labels(self._scores(self._validated(X)).argmax(axis=1))
-
-    def explain(self, X: Any) -> list[Explanation]:
-        """Say for every row why it is given its class: the atoms used, what each class leaves.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features)
-            Signals, as ``predict`` takes them.
-
-        Returns
-        -------
-        list of Explanation
-            One per row; scores are those of ``decision_function``, one for every class.
-        """
-        return explain_on_cpu(self, X)
-
-    def _explain(self, X: Any) -> list[Explanation]:
-        return self._explained(self._validated(X))
 
     def _explained(self, X: Array) -> list[Explanation]:
         """Explain validated rows by their codes over all atoms."""
@@ -116,14 +52,6 @@ class SupervisedDictionary(ClassifierMixin, DictionaryCoder, Probabilities):
         scores = self._scores(X)
         return scores, scores.argmax(axis=1)
 
-    def _shares_of_classes(self, X: Array) -> tuple[Array, NDArray[np.intp]]:
-        scores = self._scores(X)
-        return self._shares_of_scores(scores), scores.argmax(axis=1)
-
-    def _shares_of_scores(self, scores: Array) -> Array:
-        """Return scores as numbers that are at least 0 and add up to 1, in the same order."""
-        raise NotImplementedError
-
     def _class_residuals(self, X: Array, codes: Codes) -> Array:
         """Return what each class's part of codes leaves of rows: (n, n_classes)."""
         return class_residuals(self._problem(X), codes, self.atom_classes_, len(self.classes_))
@@ -133,7 +61,6 @@ class SupervisedDictionary(ClassifierMixin, DictionaryCoder, Probabilities):
         return None
 
     def _scores(self, X: Array) -> Array:
-        """Return how well each class fits validated rows: (n, n_classes)."""
         return self._scores_of(X, self._encode(X))
 
     def _scores_of(self, X: Array, codes: Codes) -> Array:

@@ -1,4 +1,4 @@
-"""``predict_proba`` of every classifier, by one rule, and its calibration.
+"""``CodeClassifier``: what all classifiers share: answers, explanations, probabilities.
 
 A classifier has a share for every class: at least 0, adding up to 1, largest for its answer. Shares
 order classes and do not say how often an answer is right. With ``calibrate=True`` that is learned
@@ -19,16 +19,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
-from sklearn.base import clone
+from sklearn.base import ClassifierMixin, clone
 from sklearn.metrics import accuracy_score
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted
 
 from kernelatoms.engine import to_numpy
 from kernelatoms.estimators.devices.border import as_labels, by_rows
+from kernelatoms.estimators.inspection.explanation import Explanation, explain_on_cpu
 from kernelatoms.estimators.naming import unnamed
 from kernelatoms.estimators.state_checks import require_number
-from kernelatoms.similarity.base import check_flag
+from kernelatoms.estimators.validation import validate_new
 
 Array = NDArray[Any]
 
@@ -38,17 +40,72 @@ _STEPS = 81  # on a logarithmic scale, before the search between two of them
 
 
 @unnamed
-class Probabilities:
-    """Classifiers with ``predict_proba``: shares, calibrated if asked.
+class CodeClassifier(ClassifierMixin):
+    """Classifiers that decide by codes.
 
-    Subclasses give the shares of checked rows (``_shares_of_classes``) and, where it is something
-    else than their logarithm, the evidence (``_evidence``); ``fit`` ends with ``_calibrate``.
+    Subclasses say how well each class fits checked rows (``_scores``) and explain them
+    (``_explained``). Where scores are no shares, they say which shares belong to them
+    (``_shares_of_scores``). ``fit`` ends with ``_calibrate``.
     """
 
     calibrate: bool
     classes_: Array
     inverse_temperature_: float
     label_smoothing_: float
+
+    def predict(self, X: Any) -> Array:
+        """Return the class that fits best for every row; of equal ones the first.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Signals; k(new, train) with ``kernel="precomputed"``.
+
+        Returns
+        -------
+        labels : array of shape (n_samples,)
+        """
+        return by_rows(self._predict, X, self)
+
+    def _predict(self, X: Any) -> Array:
+        return self._labels(self._scores(self._validated(X)).argmax(axis=1))
+
+    def decision_function(self, X: Any) -> Array:
+        """Return how well each class fits; larger is better. The Notes of the class say more.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Signals, as ``predict`` takes them.
+
+        Returns
+        -------
+        scores : (n_samples, n_classes), or (n_samples,) for two classes
+            With two classes, the second one's score less the first one's.
+        """
+        return by_rows(self._decision_function, X, self)
+
+    def _decision_function(self, X: Any) -> Array:
+        scores = self._scores(self._validated(X))
+        return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
+
+    def explain(self, X: Any) -> list[Explanation]:
+        """Say for every row why it is given its class: the atoms used, what each class leaves.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Signals, as ``predict`` takes them.
+
+        Returns
+        -------
+        list of Explanation
+            One per row; scores are those of ``decision_function``, one for every class.
+        """
+        return explain_on_cpu(self, X)
+
+    def _explain(self, X: Any) -> list[Explanation]:
+        return self._explained(self._validated(X))
 
     def predict_proba(self, X: Any) -> Array:
         """Return probabilities of the classes, the largest for the answer of ``predict``.
@@ -111,11 +168,25 @@ class Probabilities:
 
     def _validated(self, X: Any) -> Array:
         """Return rows that can be classified, or refuse them."""
+        check_is_fitted(self)
+        return validate_new(self, X, complete=True)
+
+    def _scores(self, X: Array) -> Array:
+        """Return how well each class fits checked rows: (n, n_classes)."""
         raise NotImplementedError
+
+    def _explained(self, X: Array) -> list[Explanation]:
+        """Return why checked rows are given their classes."""
+        raise NotImplementedError
+
+    def _shares_of_scores(self, scores: Array) -> Array:
+        """Return scores as numbers that are at least 0 and add up to 1, in the same order."""
+        return scores
 
     def _shares_of_classes(self, X: Array) -> tuple[Array, NDArray[np.intp]]:
         """Return the shares of checked rows (n, n_classes), and the classes answered."""
-        raise NotImplementedError
+        scores = self._scores(X)
+        return self._shares_of_scores(scores), scores.argmax(axis=1)
 
     def _evidence(self, X: Array) -> tuple[Array, NDArray[np.intp]]:
         """Return the evidence for each class of checked rows (n, n_classes), and the answers."""
@@ -125,7 +196,7 @@ class Probabilities:
 
     def _check_calibration(self, counts: NDArray[np.intp]) -> None:
         """Refuse to calibrate with classes of which no row can be left out."""
-        if check_flag("calibrate", self.calibrate) and counts.min() < 2:
+        if self.calibrate and counts.min() < 2:
             raise ValueError(
                 "calibrate=True learns from rows left out, and so needs at least two rows of every "
                 f"class, but class {self.classes_.tolist()[counts.argmin()]!r} has {counts.min()}."
@@ -157,7 +228,6 @@ class Probabilities:
 
     def _check_calibrated(self) -> None:
         """Refuse fitted attributes of ``calibrate`` that are out of range."""
-        check_flag("calibrate", self.calibrate)
         if "inverse_temperature_" not in vars(self):
             return
         if not require_number(self, "inverse_temperature_") > 0:
@@ -166,6 +236,13 @@ class Probabilities:
             raise ValueError(
                 f"{type(self).__name__}.label_smoothing_ must be at least 0 and below 1."
             )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        # Codes are blind to the distance from the origin, which is all that tells the common
+        # checks' blobs apart along one direction.
+        tags.classifier_tags.poor_score = True
+        return tags
 
 
 def probabilities(evidence: Array, inverse_temperature: float, label_smoothing: float) -> Array:
