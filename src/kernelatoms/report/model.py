@@ -14,17 +14,16 @@ from kernelatoms import __version__, n_threads
 from kernelatoms.files.writing import check_target
 from kernelatoms.report.anatomy import Anatomy, dissect
 from kernelatoms.report.coding import Subject, code_rows, decide_rows, n_rows_of, time_model
-from kernelatoms.report.figures.channels import check_image_shape
+from kernelatoms.report.figures.images import check_image_shape
 from kernelatoms.report.origin import RowsOfFile, check_source, origin_words
 from kernelatoms.report.page import Section, Table, write_report
 from kernelatoms.report.sections.atoms import single_atoms_section
 from kernelatoms.report.sections.class_dictionaries import class_dictionary_sections
 from kernelatoms.report.sections.codes import atoms_section
+from kernelatoms.report.sections.decision_kinds import supervised_sections, training_rows_sections
 from kernelatoms.report.sections.decisions import certainty_words
 from kernelatoms.report.sections.scores import accuracy_words, unknown_labels, unknown_words
-from kernelatoms.report.sections.supervised import supervised_sections
 from kernelatoms.report.sections.training import fitted_section, learning_section, measure_map
-from kernelatoms.report.sections.training_rows import training_rows_sections
 from kernelatoms.report.view import check_names, make_view
 from kernelatoms.report.words import count_words, percent
 
@@ -152,7 +151,10 @@ def _report(
         if value is not None and not isinstance(value, Mapping):
             raise TypeError(f"{name} must be a mapping of names to values, got {value!r}.")
     for step, seconds in (timing or {}).items():
-        _check_seconds(step, seconds)
+        if isinstance(seconds, bool) or not isinstance(seconds, Real):
+            raise TypeError(f"timing[{step!r}] must be a number at least 0, got {seconds!r}.")
+        if not float(seconds) >= 0:
+            raise ValueError(f"timing[{step!r}] must be at least 0, got {seconds}.")
     if X is not None and anatomy.kernel_atoms and anatomy.learners[0].kernel == "precomputed":
         raise ValueError(
             "X: dictionaries with kernel='precomputed' know neither rows nor their energies; "
@@ -177,13 +179,6 @@ def _check_source(rows: Any, X: Any) -> RowsOfFile:
     if X is None:
         raise ValueError("rows says where the rows of X come from: pass X too.")
     return check_source(rows, n_rows_of(X))
-
-
-def _check_seconds(step: Any, seconds: Any) -> None:
-    if isinstance(seconds, bool) or not isinstance(seconds, Real):
-        raise TypeError(f"timing[{step!r}] must be a number at least 0, got {seconds!r}.")
-    if not float(seconds) >= 0:
-        raise ValueError(f"timing[{step!r}] must be at least 0, got {seconds}.")
 
 
 def _check_rows(anatomy: Anatomy, X: Any, y: Any) -> tuple[Any, Any]:
@@ -247,9 +242,8 @@ def _heading(anatomy: Anatomy) -> str:
         return f"{type(anatomy.last).__name__}: the training rows as dictionary"
     if not anatomy.learners:
         return "Kernel map: what was learned"
-    name = type(anatomy.last).__name__
-    if anatomy.group == "class dictionaries":
-        name = "Class dictionaries"
+    by_class = anatomy.group == "class dictionaries"
+    name = "Class dictionaries" if by_class else type(anatomy.last).__name__
     if anatomy.in_feature_space:
         kernel = (anatomy.linearizer or anatomy.learners[0]).kernel
         name += f" under {f'the {kernel}' if isinstance(kernel, str) else 'a'} kernel"

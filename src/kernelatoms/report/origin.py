@@ -9,8 +9,7 @@ import numpy as np
 
 from kernelatoms.files.tables.matching import row_identifiers
 from kernelatoms.files.tables.row_marks import ROW_MARKS, learned_share
-from kernelatoms.report.fonts import isolate
-from kernelatoms.report.words import count_words, percent, shorten
+from kernelatoms.report.words import count_words, isolate, percent, shorten
 
 
 @dataclass(frozen=True)
@@ -53,10 +52,11 @@ class RowsOfFile:
         '17, PassengerId 892'
         """
         number = row if self.numbers is None else int(self.numbers[row])
-        words = [f"{number:d}"]
-        for column, values in self.identifiers.items():
-            words.append(f"{shorten(column, 24)} {isolate(shorten(as_written(values[row]), 32))}")
-        return ", ".join(words)
+        names = (
+            f"{shorten(column, 24)} {isolate(shorten(_as_written(values[row]), 32))}"
+            for column, values in self.identifiers.items()
+        )
+        return ", ".join([f"{number:d}", *names])
 
 
 def check_source(source: RowsOfFile, n_rows: int) -> RowsOfFile:
@@ -87,13 +87,11 @@ def check_source(source: RowsOfFile, n_rows: int) -> RowsOfFile:
 
 def origin_words(source: RowsOfFile) -> str:
     """Say how many of the rows were learned from, for the first words of a page."""
-    if not source.learned:
+    if source.learned is None or source.learned < 0.5:
         return ""
     if source.learned == 1:
         return "On the rows it learned from: "
-    if source.learned >= 0.5:
-        return f"Mostly on rows it learned from ({percent(source.learned)} of them): "
-    return ""
+    return f"Mostly on rows it learned from ({percent(source.learned)} of them): "
 
 
 def caution_words(source: RowsOfFile) -> str:
@@ -128,7 +126,7 @@ def left_out_words(source: RowsOfFile, n_rows: int, labelled: bool) -> str:
     )
 
 
-def as_written(identifier: Any) -> Any:
+def _as_written(identifier: Any) -> Any:
     """Return an identifier as a file writes it: numbers may be read as floats, 17 as 17.0."""
     if isinstance(identifier, float | np.floating) and float(identifier).is_integer():
         return int(identifier)

@@ -1,16 +1,18 @@
 """Small pieces of plain English: counts, shares, lists, the settings of an estimator."""
 
 import inspect
+import unicodedata
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from kernelatoms.report.fonts import columns, isolate
-
 # A value longer than this is named by what it is, not shown.
 _LONGEST_VALUE = 60
+_RIGHT_TO_LEFT = frozenset({"R", "AL"})
+# Around a word from right to left, so that what stands beside it keeps its place.
+_ISOLATE, _END = "\u2068", "\u2069"
 
 
 def count_words(count: int, noun: str, plural: str = "") -> str:
@@ -56,6 +58,30 @@ def shorten(value: Any, longest: int = 32) -> str:
         return text
     # Marks on a letter take no room, and stay with it.
     return text[: int(np.searchsorted(ends, longest - 1, side="right"))] + "…"
+
+
+def runs_leftward(text: str) -> bool:
+    """Return whether any letter belongs to a script that is written from right to left."""
+    return any(unicodedata.bidirectional(letter) in _RIGHT_TO_LEFT for letter in text)
+
+
+def isolate(text: str) -> str:
+    """Return a text that does not disturb the order of the words beside it.
+
+    Examples
+    --------
+    >>> from kernelatoms.report.words import isolate
+    >>> isolate("rose"), isolate("ורד") == "ורד"
+    ('rose', False)
+    """
+    return f"{_ISOLATE}{text}{_END}" if runs_leftward(text) else text
+
+
+def columns(letter: str) -> int:
+    """Return how many columns of a terminal a letter takes: 0 for marks on others, 1 or 2."""
+    if unicodedata.category(letter) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(letter) in "WF" else 1
 
 
 def label_words(label: Any) -> str:

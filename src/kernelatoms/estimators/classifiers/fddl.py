@@ -1,11 +1,10 @@
 """``FDDLClassifier``: Fisher discriminative dictionary learning."""
 
 import warnings
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.callback import with_callbacks
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
@@ -16,7 +15,6 @@ from kernelatoms.coding.pursuits import Lasso, Pursuit
 from kernelatoms.engine import machine
 from kernelatoms.estimators.classifiers.base import CodeClassifier
 from kernelatoms.estimators.classifiers.supervised import SupervisedDictionary
-from kernelatoms.estimators.devices.border import learn
 from kernelatoms.estimators.inspection.explanation import Explanation, codes_of_best, explain_codes
 from kernelatoms.estimators.learners.watching import PassReporter
 from kernelatoms.estimators.state_checks import require_floats, require_number
@@ -157,24 +155,6 @@ class FDDLClassifier(SupervisedDictionary):
         self.sparse_output = sparse_output
         self.calibrate = calibrate
         self.random_state = random_state
-
-    @with_callbacks
-    def fit(self, X: Any, y: Any) -> Self:
-        """Learn atoms from labelled rows.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features)
-            Signals.
-        y : array of shape (n_samples,)
-            Their labels, of at least two classes.
-
-        Returns
-        -------
-        self
-        """
-        learn(self._fit, self, X, y=y)
-        return self
 
     def _fit(self, X: Any, y: Any) -> None:
         self._check_parameters()

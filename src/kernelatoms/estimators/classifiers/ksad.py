@@ -6,7 +6,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.callback import with_callbacks
 from sklearn.utils import check_random_state
 
 from kernelatoms.coding.codes import Codes
@@ -18,7 +17,7 @@ from kernelatoms.estimators.base import Bring
 from kernelatoms.estimators.classifiers.ksad_state import KSADFitted, KSADMap
 from kernelatoms.estimators.classifiers.neighbor_choice import SeededSearch
 from kernelatoms.estimators.classifiers.supervised import SupervisedDictionary
-from kernelatoms.estimators.devices.border import by_rows, learn
+from kernelatoms.estimators.devices.border import by_rows
 from kernelatoms.estimators.inspection.explanation import Explanation, explain_codes
 from kernelatoms.estimators.learners.ksad import root_mean_energy
 from kernelatoms.estimators.learners.watching import PassReporter
@@ -273,24 +272,6 @@ class KSADClassifier(SeededSearch, LowRankMap, SupervisedDictionary):
         if not how["fisher_weight"] and "scatter" not in others:
             del how["scatter"]  # which belongs to the term that is left out
         return cls(n_atoms, **how)
-
-    @with_callbacks
-    def fit(self, X: Any, y: Any) -> Self:
-        """Learn the map, the metric, atoms and codes.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features)
-            Signals. k(train, train) with ``kernel="precomputed"``.
-        y : array of shape (n_samples,)
-            Their labels, at least two different ones.
-
-        Returns
-        -------
-        self
-        """
-        learn(self._fit, self, X, y=y)
-        return self
 
     def _fit(self, X: Any, y: Any) -> None:
         self._check_parameters()

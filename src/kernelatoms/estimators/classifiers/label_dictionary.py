@@ -1,10 +1,9 @@
 """``LabelDictionary``: K-SVD on signals that carry their labels."""
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.callback import with_callbacks
 from sklearn.utils import check_random_state
 from sklearn.utils.class_weight import compute_class_weight
 
@@ -15,7 +14,6 @@ from kernelatoms.coding.pursuits import OMP, Pursuit
 from kernelatoms.engine import machine
 from kernelatoms.estimators.classifiers.supervised import SupervisedDictionary
 from kernelatoms.estimators.coding.dictionary_coder import DictionaryCoder
-from kernelatoms.estimators.devices.border import learn
 from kernelatoms.estimators.learners.base import choose_n_nonzero, pass_attributes
 from kernelatoms.estimators.learners.watching import PassReporter
 from kernelatoms.estimators.naming import unnamed
@@ -66,24 +64,6 @@ class LabelDictionary(SupervisedDictionary):
     def _map_decides(self, weights: Array) -> bool:
         """Tell whether the map that was learned with the atoms decides."""
         raise NotImplementedError
-
-    @with_callbacks
-    def fit(self, X: Any, y: Any) -> Self:
-        """Learn atoms and decision from labelled rows.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features)
-            Signals; those with missing values (NaN) are left out, with a warning.
-        y : array of shape (n_samples,)
-            Their labels, of at least two classes.
-
-        Returns
-        -------
-        self
-        """
-        learn(self._fit, self, X, y=y)
-        return self
 
     def _fit(self, X: Any, y: Any) -> None:
         self._check_parameters()

@@ -1,15 +1,17 @@
 """``SupervisedDictionary``: classifiers that learn one dictionary from rows and their labels."""
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.callback import with_callbacks
 from sklearn.utils import check_random_state
 
 from kernelatoms.coding.class_residuals import class_residuals
 from kernelatoms.coding.codes import Codes
 from kernelatoms.estimators.classifiers.base import CodeClassifier
 from kernelatoms.estimators.coding.dictionary_coder import DictionaryCoder
+from kernelatoms.estimators.devices.border import learn
 from kernelatoms.estimators.inspection.explanation import Explanation, explain_codes
 from kernelatoms.estimators.naming import unnamed
 from kernelatoms.estimators.state_checks import (
@@ -30,13 +32,36 @@ Array = NDArray[Any]
 class SupervisedDictionary(CodeClassifier, DictionaryCoder):
     """One dictionary whose atoms belong to classes; what its codes say of a row decides.
 
-    Subclasses say how well each class fits rows of given codes (``_scores_of``).
+    Subclasses learn it (``_fit``) and say how well each class fits rows of given codes
+    (``_scores_of``).
     """
 
     max_iter: int
     tol: float
     random_state: Any
     atom_classes_: NDArray[np.intp]
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn atoms and how they decide from labelled rows.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Signals; k(train, train) with ``kernel="precomputed"``. ``DKSVDClassifier`` and
+            ``LCKSVDClassifier`` leave those with missing values (NaN) out, with a warning.
+        y : array of shape (n_samples,)
+            Their labels, of at least two classes.
+
+        Returns
+        -------
+        self
+        """
+        learn(self._fit, self, X, y=y)
+        return self
+
+    def _fit(self, X: Any, y: Any) -> None:
+        raise NotImplementedError
 
     def _explained(self, X: Array) -> list[Explanation]:
         """Explain validated rows by their codes over all atoms."""

@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib import colormaps
 from numpy.typing import NDArray
 
-from kernelatoms.report.figures.channels import as_panel, panel_shape
+from kernelatoms.report.figures.images import as_panel, panel_shape
 from kernelatoms.report.figures.rows import outline
 from kernelatoms.report.figures.style import (
     COLOURS,

@@ -10,7 +10,7 @@ from matplotlib.colors import to_hex, to_rgb
 from matplotlib.textpath import TextPath
 from matplotlib.ticker import MaxNLocator
 
-from kernelatoms.report.fonts import stand_in
+from kernelatoms.report.embedding import stand_in
 from kernelatoms.report.page import Shades
 from kernelatoms.report.words import shorten
 

@@ -5,6 +5,6 @@
 - ``atoms``: a contact sheet with the numbers of single atoms.
 - ``accuracy``: accuracy, confusions, mistakes, the weight of codes; ``scores``: words and tables.
 - ``class_dictionaries``: residuals by class, mistakes under two dictionaries.
-- ``decisions``: classifiers with ``predict_proba`` and ``explain``, by kind: ``training_rows``
-  (training rows as dictionary) and ``supervised`` (one dictionary, learned with the labels).
+- ``decisions``: classifiers with ``predict_proba`` and ``explain``; ``decision_kinds``: by one
+  dictionary learned with the labels, by training rows.
 """

@@ -12,7 +12,7 @@ from kernelatoms.report.figures.images import atoms_figure, coded_image_figure
 from kernelatoms.report.figures.rows import coded_row_figure, curves_figure, heat_figure
 from kernelatoms.report.figures.style import as_label
 from kernelatoms.report.page import Picture, Section
-from kernelatoms.report.sections.supervised import codes_words
+from kernelatoms.report.sections.decision_kinds import codes_words
 from kernelatoms.report.view import View
 from kernelatoms.report.words import count_words, label_words, percent
 
