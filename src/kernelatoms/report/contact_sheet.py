@@ -9,13 +9,11 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from kernelatoms import AtomNumbers, atom_numbers, atom_preimages
-from kernelatoms.report.anatomy import Anatomy, dissect
+from kernelatoms.report.anatomy import Anatomy, Array, dissect
 from kernelatoms.report.figures.images import check_image_shape
 from kernelatoms.report.figures.sheet import Cell, sheet_figure
 from kernelatoms.report.view import View, check_names, make_view
 from kernelatoms.report.words import shorten
-
-Array = NDArray[Any]
 
 ORDERS = ("energy", "use", "purity", "coherence", "number")
 # Atoms on a sheet by default: as images, as curves, as bars with names.

@@ -9,15 +9,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.preprocessing import FunctionTransformer
 
-from kernelatoms.report.anatomy import Anatomy, as_floats
+from kernelatoms.report.anatomy import Anatomy, Array, as_floats
 from kernelatoms.report.figures.style import signed_shades
 from kernelatoms.report.page import Shades
 from kernelatoms.report.words import list_words
-
-Array = NDArray[Any]
 
 # Up to so many features are drawn with their names; more are a curve.
 _FEW_FEATURES = 30

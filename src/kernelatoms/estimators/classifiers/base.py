@@ -25,14 +25,12 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from kernelatoms.engine import to_numpy
+from kernelatoms.engine import Array, to_numpy
 from kernelatoms.estimators.devices.border import as_labels, by_rows
 from kernelatoms.estimators.inspection.explanation import Explanation, explain_on_cpu
 from kernelatoms.estimators.naming import unnamed
 from kernelatoms.estimators.state_checks import require_number
 from kernelatoms.estimators.validation import validate_new
-
-Array = NDArray[Any]
 
 _PARTS = 3  # rows are left out in so many parts
 _LARGEST = 1e4
@@ -151,7 +149,7 @@ class CodeClassifier(ClassifierMixin):
         -------
         float
         """
-        labels = as_labels(self.predict(X))  # type: ignore[attr-defined]
+        labels = as_labels(self.predict(X))
         return float(accuracy_score(as_labels(y), labels, sample_weight=as_labels(sample_weight)))
 
     def _labels(self, numbers: NDArray[np.intp]) -> Array:
@@ -205,7 +203,7 @@ class CodeClassifier(ClassifierMixin):
     def _calibrate(self, X: Array, labels: NDArray[np.intp]) -> None:
         """Learn the inverse temperature, if asked to, from rows left out of the fits of copies."""
         for name in ("inverse_temperature_", "label_smoothing_"):  # of an earlier fit
-            vars(self).pop(name, None)
+            self.__dict__.pop(name, None)
         if not self.calibrate:
             return
         n_parts = min(_PARTS, int(np.bincount(labels).min()))

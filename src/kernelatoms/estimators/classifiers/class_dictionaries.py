@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from kernelatoms.coding.class_residuals import class_residuals, shares_of
 from kernelatoms.coding.codes import Codes
 from kernelatoms.coding.pursuits import code_over_nearest
-from kernelatoms.engine import machine
+from kernelatoms.engine import Array, machine
 from kernelatoms.estimators.base import Bring, Estimator
 from kernelatoms.estimators.classifiers.base import CodeClassifier, first_largest, probabilities
 from kernelatoms.estimators.classifiers.class_learners import (
@@ -53,8 +53,6 @@ from kernelatoms.learning.loop import Run, run_all
 from kernelatoms.similarity.base import check_flag
 from kernelatoms.similarity.factory import is_precomputed
 from kernelatoms.similarity.missing import rows_with_missing
-
-Array = NDArray[Any]
 
 
 def _learns_from_batches(classifier: Any) -> bool:

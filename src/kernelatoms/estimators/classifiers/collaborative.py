@@ -13,7 +13,7 @@ from kernelatoms.coding.leave_one_out import (
     best_mu,
     best_robust_mu,
 )
-from kernelatoms.engine import machine
+from kernelatoms.engine import Array, machine
 from kernelatoms.estimators.classifiers.representation import RepresentationClassifier
 from kernelatoms.estimators.classifiers.row_coding import RidgeCoder, RowCoder
 from kernelatoms.estimators.classifiers.training_dictionary import Locality, TrainingDictionary
@@ -24,8 +24,6 @@ from kernelatoms.similarity import Kernel
 from kernelatoms.similarity.base import check_flag
 from kernelatoms.similarity.contrast import Limits
 from kernelatoms.similarity.inner import LinearKernel
-
-Array = NDArray[Any]
 
 # Where k(x, y) is nearer than this to k(x, x), squares of kernel values tell rows apart no more: on
 # ten kinds of data accuracy was at or near that of the most frequent class.

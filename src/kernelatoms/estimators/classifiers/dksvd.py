@@ -5,11 +5,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelatoms.engine import Array
 from kernelatoms.estimators.classifiers.label_dictionary import LabelDictionary
 from kernelatoms.estimators.unused_arguments import refuse_unused
 from kernelatoms.estimators.validation import check_real
-
-Array = NDArray[Any]
 
 
 class DKSVDClassifier(LabelDictionary):

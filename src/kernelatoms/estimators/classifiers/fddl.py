@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from kernelatoms.coding.class_residuals import shares_of
 from kernelatoms.coding.codes import Codes
 from kernelatoms.coding.pursuits import Lasso, Pursuit
-from kernelatoms.engine import machine
+from kernelatoms.engine import Array, machine
 from kernelatoms.estimators.classifiers.base import CodeClassifier
 from kernelatoms.estimators.classifiers.supervised import SupervisedDictionary
 from kernelatoms.estimators.inspection.explanation import Explanation, codes_of_best, explain_codes
@@ -36,8 +36,6 @@ from kernelatoms.learning.fddl import (
     learn_fisher,
 )
 from kernelatoms.learning.state import unit_rows
-
-Array = NDArray[Any]
 
 # Weight of the distance from a class's mean code in the global decision (w of Yang et al. 2014).
 _GLOBAL_MEAN_WEIGHT = 0.5

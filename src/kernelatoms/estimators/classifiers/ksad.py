@@ -12,7 +12,7 @@ from kernelatoms.coding.codes import Codes
 from kernelatoms.coding.problem import CodingProblem
 from kernelatoms.coding.pursuits import Pursuit, Threshold
 from kernelatoms.coding.threshold import soft_threshold
-from kernelatoms.engine import machine
+from kernelatoms.engine import Array, machine
 from kernelatoms.estimators.base import Bring
 from kernelatoms.estimators.classifiers.ksad_state import KSADFitted, KSADMap
 from kernelatoms.estimators.classifiers.neighbor_choice import SeededSearch
@@ -43,8 +43,6 @@ from kernelatoms.learning.ksad import Weights, learn_ksad
 from kernelatoms.learning.ksad_scatter import SCATTERS, ridge_of, within_class_metric
 from kernelatoms.learning.procrustes import orthonormal_start
 from kernelatoms.similarity.base import check_flag
-
-Array = NDArray[Any]
 
 # Rows whose codes are compared with all training codes at once.
 _ROWS_AT_ONCE = 8192

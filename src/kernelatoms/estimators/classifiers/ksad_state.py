@@ -8,13 +8,11 @@ from numpy.typing import NDArray
 
 from kernelatoms.coding.neighbors import ApproximateNeighbors, nearest_in_space
 from kernelatoms.coding.problem import CodingProblem, GivenProblem, LinearProblem
-from kernelatoms.engine import machine
+from kernelatoms.engine import Array, machine
 from kernelatoms.estimators.maps.linearizer import KernelLinearizer
 from kernelatoms.features.expansion import Expansion
 from kernelatoms.features.linear_algebra import OVERFLOW
 from kernelatoms.learning.ksad import KSADState, Weights, atom_owners
-
-Array = NDArray[Any]
 
 
 class KSADFitted:

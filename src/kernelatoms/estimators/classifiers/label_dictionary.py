@@ -11,7 +11,7 @@ from kernelatoms.coding.class_residuals import nearest_probabilities
 from kernelatoms.coding.codes import Codes
 from kernelatoms.coding.problem import LinearProblem
 from kernelatoms.coding.pursuits import OMP, Pursuit
-from kernelatoms.engine import machine
+from kernelatoms.engine import Array, machine
 from kernelatoms.estimators.classifiers.supervised import SupervisedDictionary
 from kernelatoms.estimators.coding.dictionary_coder import DictionaryCoder
 from kernelatoms.estimators.learners.base import choose_n_nonzero, pass_attributes
@@ -36,8 +36,6 @@ from kernelatoms.learning.ksvd import (
 )
 from kernelatoms.learning.loop import passes, run
 from kernelatoms.learning.state import LearnerState
-
-Array = NDArray[Any]
 
 # Scores that differ by fewer eps than this count as equal.
 _ROUNDING = 10

@@ -3,10 +3,9 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from kernelatoms.engine import is_device_array
+from kernelatoms.engine import Array, is_device_array
 from kernelatoms.estimators.classifiers.training_dictionary import Locality, check_approximate
 from kernelatoms.estimators.maps.kernel_choice import KernelChoice
 from kernelatoms.estimators.state_checks import held, require_count
@@ -14,8 +13,6 @@ from kernelatoms.estimators.unused_arguments import refuse_unused
 from kernelatoms.estimators.validation import check_choice, check_count, clip_count
 from kernelatoms.similarity import DISTANCES, KERNELS, Distance, Kernel, make_distance, make_kernel
 from kernelatoms.similarity.distances import L1, L2, Chi2, LInf
-
-Array = NDArray[Any]
 
 # Distances that are computed on devices, too.
 _ON_DEVICES = (L1, L2, LInf, Chi2, type(None))

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernelatoms.coding.codes import stacked_csr
 from kernelatoms.coding.robust import warn_not_converged
-from kernelatoms.engine import is_device_array, machine, to_numpy
+from kernelatoms.engine import Array, is_device_array, machine, to_numpy
 from kernelatoms.estimators.base import Bring, Estimator
 from kernelatoms.estimators.classifiers.base import CodeClassifier
 from kernelatoms.estimators.classifiers.neighbor_choice import NeighborChoice
@@ -35,8 +35,6 @@ from kernelatoms.features.projections import IdentityProjection, Projection, mak
 from kernelatoms.similarity import Kernel
 from kernelatoms.similarity.base import check_flag
 from kernelatoms.similarity.inner import LinearKernel
-
-Array = NDArray[Any]
 
 
 @unnamed

@@ -27,14 +27,13 @@ from kernelatoms.coding.lasso import lasso
 from kernelatoms.coding.omp import omp
 from kernelatoms.coding.ridge import inverse_gram
 from kernelatoms.coding.robust import RobustDictionary
-from kernelatoms.engine import machine
+from kernelatoms.engine import Array, machine
 from kernelatoms.estimators.classifiers.training_dictionary import (
     Locality,
     LocalProblems,
     TrainingDictionary,
 )
 
-Array = NDArray[Any]
 Near = NDArray[np.int32]
 
 # Signals worked on at once: their kernel values, or small Gram matrices, stay at some ten MiB.

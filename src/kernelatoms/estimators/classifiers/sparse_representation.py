@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from numpy.typing import NDArray
-
+from kernelatoms.engine import Array
 from kernelatoms.estimators.classifiers.representation import RepresentationClassifier
 from kernelatoms.estimators.classifiers.row_coding import RowCoder, SparseRowCoder
 from kernelatoms.estimators.classifiers.training_dictionary import TrainingDictionary
@@ -11,8 +10,6 @@ from kernelatoms.estimators.state_checks import held, require_count
 from kernelatoms.estimators.validation import check_count, check_real, clip_count
 from kernelatoms.similarity import Kernel
 from kernelatoms.similarity.contrast import Limits
-
-Array = NDArray[Any]
 
 # Of rows at unit norm, by evidence over all data sets at hand (docs/guide/representation.md).
 _ALPHA, _ROBUST_ALPHA = 0.01, 1.0

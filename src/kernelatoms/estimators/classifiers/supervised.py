@@ -9,6 +9,7 @@ from sklearn.utils import check_random_state
 
 from kernelatoms.coding.class_residuals import class_residuals
 from kernelatoms.coding.codes import Codes
+from kernelatoms.engine import Array
 from kernelatoms.estimators.classifiers.base import CodeClassifier
 from kernelatoms.estimators.coding.dictionary_coder import DictionaryCoder
 from kernelatoms.estimators.devices.border import learn
@@ -25,8 +26,6 @@ from kernelatoms.estimators.state_checks import (
 from kernelatoms.estimators.validation import check_count, check_real
 from kernelatoms.similarity.base import check_flag
 
-Array = NDArray[Any]
-
 
 @unnamed
 class SupervisedDictionary(CodeClassifier, DictionaryCoder):
@@ -40,6 +39,9 @@ class SupervisedDictionary(CodeClassifier, DictionaryCoder):
     tol: float
     random_state: Any
     atom_classes_: NDArray[np.intp]
+
+    # Not the share of energy that codes keep.
+    score = CodeClassifier.score  # type: ignore[assignment]
 
     @with_callbacks
     def fit(self, X: Any, y: Any) -> Self:

@@ -26,14 +26,12 @@ from kernelatoms.coding.neighbors import (
     refine,
 )
 from kernelatoms.coding.problem import CodingProblem, KernelProblem, LinearProblem
-from kernelatoms.engine import machine
+from kernelatoms.engine import Array, machine
 from kernelatoms.features.expansion import Expansion
 from kernelatoms.similarity import Kernel
 from kernelatoms.similarity.distances import L2, Correlation
 from kernelatoms.similarity.inner import LinearKernel
 from kernelatoms.similarity.user_kernels import PrecomputedKernel
-
-Array = NDArray[Any]
 
 # A Gram matrix of up to so many entries is worth having where it saves time: 1 GiB in float64.
 _GRAM_ENTRIES = 1 << 27

@@ -5,12 +5,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
-from kernelatoms.report.figures.style import GREY, line_style, new_plot
+from kernelatoms.report.figures.style import GREY, Array, line_style, new_plot
 from kernelatoms.report.words import shorten
-
-Array = NDArray[Any]
 
 
 class Reliability(NamedTuple):

@@ -12,14 +12,13 @@ from kernelatoms.report.figures.style import (
     LABEL_SIZE,
     PALE,
     WIDTH,
+    Array,
     Figure,
     as_label,
     plain_axes,
     text_width,
 )
 from kernelatoms.report.words import percent
-
-Array = NDArray[Any]
 
 # Several models stand side by side, each this wide, in inches.
 _COLUMN = 2.7

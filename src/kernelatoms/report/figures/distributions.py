@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
 from kernelatoms.report.figures.style import (
     COLOURS,
@@ -13,14 +12,13 @@ from kernelatoms.report.figures.style import (
     MARKERS,
     PALE,
     WIDTH,
+    Array,
     as_label,
     line_style,
     new_plot,
     plain_axes,
     whole_numbers,
 )
-
-Array = NDArray[Any]
 
 # What the middle 90 and the middle 50 of a hundred rows span.
 _WHISKERS, _BOX = (5, 95), (25, 75)

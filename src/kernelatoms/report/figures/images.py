@@ -11,7 +11,6 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernelatoms.report.figures.style import (
     COLOURS,
@@ -20,12 +19,11 @@ from kernelatoms.report.figures.style import (
     PALE,
     SIGNED,
     WIDTH,
+    Array,
     Figure,
     plain_axes,
     text_width,
 )
-
-Array = NDArray[Any]
 
 _MOST_CHANNELS = 4
 # A sum of atoms may dip below 0 here and there: that alone does not make an image signed.

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernelatoms.report.figures.images import draw_code, energy_share, show_image
 from kernelatoms.report.figures.style import (
@@ -19,14 +18,13 @@ from kernelatoms.report.figures.style import (
     PALE,
     SIGNED,
     WIDTH,
+    Array,
     Figure,
     as_label,
     plain_axes,
     text_width,
     whole_numbers,
 )
-
-Array = NDArray[Any]
 
 # Points a curve is drawn with: more than its pixels would only make the page heavier.
 _SMALL_CURVE, _LARGE_CURVE = 300, 1200

@@ -9,10 +9,13 @@ from matplotlib import colormaps
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.textpath import TextPath
 from matplotlib.ticker import MaxNLocator
+from numpy.typing import NDArray
 
 from kernelatoms.report.embedding import stand_in
 from kernelatoms.report.page import Shades
 from kernelatoms.report.words import shorten
+
+Array = NDArray[Any]
 
 WIDTH = 5.0
 LABEL_SIZE = 10

@@ -5,9 +5,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from kernelatoms.report.coding import Answers, Subject, code_weights
+from kernelatoms.report.coding import Answers, Array, Subject, code_weights
 from kernelatoms.report.figures.classes import class_matrix_figure, confusion_figure
 from kernelatoms.report.figures.code_energies import code_energy_figure
 from kernelatoms.report.figures.distributions import own_and_other_figure
@@ -25,8 +24,6 @@ from kernelatoms.report.sections.scores import (
     unknown_words,
 )
 from kernelatoms.report.words import count_words, label_words, percent, shorten
-
-Array = NDArray[Any]
 
 _CLASSES_IN_A_MATRIX = 20
 _ROWS_SHOWN = 6

@@ -3,9 +3,8 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from kernelatoms.report.coding import Answers, Coded, Subject, code_signals, take_rows
+from kernelatoms.report.coding import Answers, Array, Coded, Subject, code_signals, take_rows
 from kernelatoms.report.figures.rows import pair_figure
 from kernelatoms.report.figures.style import Figure, as_label
 from kernelatoms.report.page import Picture, Section
@@ -20,8 +19,6 @@ from kernelatoms.report.sections.accuracy import (
 )
 from kernelatoms.report.view import View
 from kernelatoms.report.words import label_words, list_words
-
-Array = NDArray[Any]
 
 # Of more than so many named features, the few that matter most are drawn.
 _MANY_NAMES, _NAMES_SHOWN = 15, 12

@@ -3,9 +3,8 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from kernelatoms.report.coding import Coded, Subject, code_signals, take_rows
+from kernelatoms.report.coding import Array, Coded, Subject, code_signals, take_rows
 from kernelatoms.report.contact_sheet import upright
 from kernelatoms.report.figures.distributions import shares_figure, usage_figure
 from kernelatoms.report.figures.images import atoms_figure, coded_image_figure
@@ -15,8 +14,6 @@ from kernelatoms.report.page import Picture, Section
 from kernelatoms.report.sections.decision_kinds import codes_words
 from kernelatoms.report.view import View
 from kernelatoms.report.words import count_words, label_words, percent
-
-Array = NDArray[Any]
 
 _CLASSES_SHOWN = 12
 _ATOMS_OF_A_CODE = 5

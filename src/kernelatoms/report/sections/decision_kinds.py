@@ -4,15 +4,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernelatoms.report.anatomy import registered_name
-from kernelatoms.report.coding import Subject
+from kernelatoms.report.coding import Array, Subject
 from kernelatoms.report.figures.classes import Bars
 from kernelatoms.report.page import Section
 from kernelatoms.report.sections.decisions import Decision, DecisionKind, decision_sections
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernelatoms import Explanation
-from kernelatoms.report.coding import Decisions, Subject, take_rows
+from kernelatoms.report.coding import Array, Decisions, Subject, take_rows
 from kernelatoms.report.figures.classes import Bars, class_parts_figure
 from kernelatoms.report.figures.style import as_label
 from kernelatoms.report.page import Picture, Section
@@ -25,8 +24,6 @@ from kernelatoms.report.sections.accuracy import (
     with_more,
 )
 from kernelatoms.report.words import count_words, label_words, percent
-
-Array = NDArray[Any]
 
 _CLASSES_SHOWN = 10
 _ATOMS_SHOWN = 5

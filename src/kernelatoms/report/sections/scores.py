@@ -6,11 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.report.coding import Answers, Subject
+from kernelatoms.report.coding import Answers, Array, Subject
 from kernelatoms.report.page import Fold, Table
 from kernelatoms.report.words import count_words, label_words, labels_words, percent, shorten
-
-Array = NDArray[Any]
 
 _CLASSES_SHOWN = 12
 _LABELS_NAMED = 5
