@@ -19,18 +19,10 @@ _LONG_CELL = 60  # characters
 
 @dataclass(frozen=True)
 class Shades:
-    """A legend of the shades of a picture or a table, shown under it.
+    """A legend of the shades of a picture or a table, shown under it."""
 
-    Parameters
-    ----------
-    title : str
-        What the shades mean.
-    steps : list of (str, str)
-        Some values, from one end to the other, each with its colour as "#rrggbb".
-    """
-
-    title: str
-    steps: Sequence[tuple[str, str]]
+    title: str  # what the shades mean
+    steps: Sequence[tuple[str, str]]  # values from one end to the other, colours as "#rrggbb"
 
 
 @dataclass(frozen=True)
@@ -84,21 +76,11 @@ class Table:
 
 @dataclass(frozen=True)
 class Fold:
-    """Details that not every reader wants to see, folded under a line of text.
+    """Details that not every reader wants to see, folded under a line of text."""
 
-    Parameters
-    ----------
-    summary : str
-        The line: what is in it, and how much.
-    content : str or Table
-        What is folded.
-    is_open : bool, default=False
-        Whether it stands open to begin with.
-    """
-
-    summary: str
+    summary: str  # the line: what is in it, and how much
     content: str | Table
-    is_open: bool = False
+    is_open: bool = False  # to begin with
 
     def __post_init__(self) -> None:
         if not isinstance(self.is_open, bool):
@@ -214,7 +196,9 @@ def _render_fold(fold: Fold) -> str:
 
 
 def _render_table(table: Table) -> str:
-    kinds = [_kind_of_column(cells) for cells in zip(*table.rows, strict=True)]
+    # Sentences are wrapped, numbers and single words are not.
+    longest = [max(map(len, cells)) for cells in zip(*table.rows, strict=True)]
+    kinds = [' class="sentences"' if each > _LONG_CELL else "" for each in longest]
     kinds = kinds or [""] * len(table.header)
     header = "".join(
         f'<th scope="col"{kind}>{html.escape(cell)}</th>'
@@ -228,21 +212,14 @@ def _render_table(table: Table) -> str:
             for column, cell, kind in zip(table.header[1:], cells, kinds[1:], strict=True)
         )
         rows.append(f'<tr><th scope="row"{kinds[0]}>{_cell(name)}</th>{values}</tr>')
-    kind = " long" if len(table.rows) > _LONG_TABLE else ""
-    kind += (
-        " wide" if len(table.header) > _WIDE_TABLE else " pair" if len(table.header) == 2 else ""
-    )
+    n_columns, kind = len(table.header), " long" if len(table.rows) > _LONG_TABLE else ""
+    kind += " wide" if n_columns > _WIDE_TABLE else " pair" if n_columns == 2 else ""
     caption = f"<figcaption>{html.escape(table.caption)}</figcaption>" if table.caption else ""
     # A table too wide for its box is scrolled in it, by keys too; shadows say that it goes on.
     return (
         f'<figure class="table{kind}"><div class="box" tabindex="0"><table><thead><tr>{header}</tr>'
         f"</thead><tbody>{''.join(rows)}</tbody></table></div>{caption}</figure>"
     )
-
-
-def _kind_of_column(cells: Sequence[str]) -> str:
-    """Return the class of a column: sentences are wrapped, numbers and single words are not."""
-    return ' class="sentences"' if max(map(len, cells)) > _LONG_CELL else ""
 
 
 def _cell(text: str) -> str:

@@ -192,8 +192,9 @@ class CodeClassifier(ClassifierMixin):
         with np.errstate(divide="ignore"):
             return np.log(shares), best
 
-    def _check_calibration(self, counts: NDArray[np.intp]) -> None:
+    def _check_calibration(self, labels: NDArray[np.intp]) -> None:
         """Refuse to calibrate with classes of which no row can be left out."""
+        counts = np.bincount(labels)
         if self.calibrate and counts.min() < 2:
             raise ValueError(
                 "calibrate=True learns from rows left out, and so needs at least two rows of every "

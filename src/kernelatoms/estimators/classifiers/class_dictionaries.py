@@ -178,7 +178,7 @@ class ClassDictionaryClassifier(CodeClassifier, CallbackSupportMixin, Estimator)
         if self._precomputed:
             check_training_kernel(X)
         n_classes = len(self.classes_)
-        self._check_calibration(np.bincount(labels))
+        self._check_calibration(labels)
         learners = make_learners(self, np.bincount(labels), X)
         for label, learner in zip(self.classes_.tolist(), learners, strict=True):
             if getattr(learner, "warm_start", False) and type(last.get(label)) is type(learner):

@@ -23,8 +23,8 @@ class DKSVDClassifier(LabelDictionary):
     Parameters
     ----------
     n_atoms : int, optional
-        Size of the whole dictionary, shared among the classes in proportion to their rows, at
-        least one each; by default twice the features, or all rows if there are fewer.
+        Of all classes together, in proportion to their rows, at least one each; by default twice
+        the features, or all rows if there are fewer.
     n_nonzero_coefs : int, optional
         The most atoms a signal uses; by default a tenth of the features, at least 1.
     label_weight : float, default=1.0
@@ -61,10 +61,9 @@ class DKSVDClassifier(LabelDictionary):
     coef_ : array of shape (n_classes, n_atoms_)
         Theta.
     objective_ : array of shape (n_iter_,)
-        What every pass reached, both terms, summed over all signals. Greedy codes of a better
-        dictionary may be worse, so it may rise; the best pass counts.
+        What every pass reached, both terms, over all signals. With greedy codes it may rise.
     best_pass_ : int
-        The pass of the lowest objective, counted from 0.
+        The pass of the lowest objective, counted from 0, which counts.
     n_atoms_, n_nonzero_coefs_, n_iter_ : int
         What the data allowed, and the passes run.
     inverse_temperature_, label_smoothing_ : float
@@ -92,10 +91,9 @@ class DKSVDClassifier(LabelDictionary):
     >>> from sklearn.pipeline import make_pipeline
     >>> from sklearn.preprocessing import Normalizer
     >>> X, y = load_digits(return_X_y=True)
-    >>> model = make_pipeline(
-    ...     Normalizer(), DKSVDClassifier(n_atoms=200, n_nonzero_coefs=8, random_state=0)
-    ... )
-    >>> model.fit(X[:1000], y[:1000]).score(X[1000:], y[1000:]) > 0.9
+    >>> dksvd = DKSVDClassifier(n_atoms=200, n_nonzero_coefs=8, random_state=0)
+    >>> model = make_pipeline(Normalizer(), dksvd).fit(X[:1000], y[:1000])
+    >>> model.score(X[1000:], y[1000:]) > 0.9
     True
     """
 
@@ -153,8 +151,8 @@ class LCKSVDClassifier(LabelDictionary):
     Parameters
     ----------
     n_atoms : int, optional
-        Size of the whole dictionary, shared among the classes in proportion to their rows, at
-        least one each; by default twice the features, or all rows if there are fewer.
+        Of all classes together, in proportion to their rows, at least one each; by default twice
+        the features, or all rows if there are fewer.
     n_nonzero_coefs : int, optional
         The most atoms a signal uses; by default a tenth of the features, at least 1.
     variant : {1, 2}, default=2
@@ -195,10 +193,9 @@ class LCKSVDClassifier(LabelDictionary):
     coef_ : array of shape (n_classes, n_atoms_)
         Theta. In variant 2, T has the same rows: that of class c once for every atom of c.
     objective_ : array of shape (n_iter_,)
-        What every pass reached, all terms, summed over all signals. Greedy codes of a better
-        dictionary may be worse, so it may rise; the best pass counts.
+        What every pass reached, all terms, over all signals. With greedy codes it may rise.
     best_pass_ : int
-        The pass of the lowest objective, counted from 0.
+        The pass of the lowest objective, counted from 0, which counts.
     n_atoms_, n_nonzero_coefs_, n_iter_ : int
         What the data allowed, and the passes run.
     inverse_temperature_, label_smoothing_ : float
@@ -217,16 +214,11 @@ class LCKSVDClassifier(LabelDictionary):
 
     Examples
     --------
-    >>> from kernelatoms import KernelLinearizer, LCKSVDClassifier
+    >>> from kernelatoms import LCKSVDClassifier, make_lkdl
     >>> from sklearn.datasets import load_digits
-    >>> from sklearn.pipeline import make_pipeline
-    >>> from sklearn.preprocessing import Normalizer
     >>> X, y = load_digits(return_X_y=True)
-    >>> model = make_pipeline(
-    ...     Normalizer(),
-    ...     KernelLinearizer("rbf", gamma=0.5, random_state=0),
-    ...     LCKSVDClassifier(n_atoms=200, n_nonzero_coefs=8, random_state=0),
-    ... )
+    >>> learner = LCKSVDClassifier(n_atoms=200, n_nonzero_coefs=8, random_state=0)
+    >>> model = make_lkdl(learner, "rbf", gamma=0.5, unit_rows=True, random_state=0)
     >>> model.fit(X[:1000], y[:1000]).score(X[1000:], y[1000:]) > 0.9
     True
     """

@@ -157,7 +157,7 @@ class FDDLClassifier(SupervisedDictionary):
     def _fit(self, X: Any, y: Any) -> None:
         self._check_parameters()
         X, self.classes_, labels = validate_labelled(self, X, y)
-        self._check_calibration(np.bincount(labels))
+        self._check_calibration(labels)
         counts = self._choose_counts(X.shape[1], np.bincount(labels))
         owners = np.repeat(np.arange(len(counts)), counts)
         check_fits(  # rows, residuals, Gram matrices
@@ -262,7 +262,7 @@ class FDDLClassifier(SupervisedDictionary):
     def _choose_counts(self, n_features: int, class_sizes: NDArray[np.intp]) -> NDArray[np.intp]:
         if self.n_atoms_per_class is None:
             return np.minimum(class_sizes, n_features)
-        count = check_count("n_atoms_per_class", self.n_atoms_per_class)
+        count = int(self.n_atoms_per_class)
         clip_count(
             "n_atoms_per_class", count, int(class_sizes.min()), "the smallest class has rows",
             "every class uses as many as it allows",

@@ -280,10 +280,9 @@ class KSADClassifier(SeededSearch, LowRankMap, SupervisedDictionary):
             needs = "belongs to fisher_weight above 0"
             refuse_unused(type(self), {"scatter": self.scatter}, needs)
         X, self.classes_, given = validate_labelled(self, X, y)
-        self._check_calibration(np.bincount(given))
-        self.n_neighbors_ = clip_count(
-            "n_neighbors", check_count("n_neighbors", self.n_neighbors), len(X), "there are rows"
-        )
+        self._check_calibration(given)
+        asked = int(self.n_neighbors)
+        self.n_neighbors_ = clip_count("n_neighbors", asked, len(X), "there are rows")
         self._fit_search_seed()
         rng = check_random_state(self.random_state)
         linearizer = self._fit_map(X, rng)

@@ -68,7 +68,7 @@ class LabelDictionary(SupervisedDictionary):
         self._refuse_unused()
         X, self.classes_, labels = validate_labelled(self, X, y)
         n_classes = len(self.classes_)
-        self._check_calibration(np.bincount(labels))
+        self._check_calibration(labels)
         counts = allocate_atoms(self._choose_n_atoms(X, n_classes), np.bincount(labels))
         owners = np.repeat(np.arange(n_classes), counts)
         n_features = X.shape[1]
@@ -161,7 +161,7 @@ class LabelDictionary(SupervisedDictionary):
     def _choose_n_atoms(self, X: Array, n_classes: int) -> int:
         if self.n_atoms is None:
             return min(max(2 * X.shape[1], n_classes), len(X))
-        count = check_count("n_atoms", self.n_atoms)
+        count = int(self.n_atoms)
         if count < n_classes:
             raise ValueError(
                 f"n_atoms={count} is the size of the whole dictionary, in which each of the "

@@ -101,7 +101,7 @@ class RepresentationClassifier(CodeClassifier, NeighborChoice, Estimator):
         X, self.classes_, labels = validate_labelled(self, X, y)
         if self._precomputed:
             check_training_kernel(X)
-        self._check_calibration(np.bincount(labels))
+        self._check_calibration(labels)
         self._check_memory(X)
         # Classes in order make slices of atoms; the columns of a given kernel stay where they are.
         if not self._precomputed:

@@ -131,7 +131,14 @@ def coded_image_figure(
     figure = Figure(figsize=(WIDTH, 4.8 if atoms else 3.6), layout="constrained")
     heights = (1.5, 1.0, 1.1) if atoms else (1.5, 1.0)
     parts: Any = figure.subfigures(len(heights), 1, height_ratios=heights)
-    _draw_approximation(parts[0], target, approximation)
+    left, limit = target - approximation, float(np.abs(target).max()) or 1.0
+    images = {
+        "signal": target,
+        "sum of its atoms": approximation,
+        f"left over: {100 * energy_share(left, target):.1f}%": left,
+    }
+    for ax, (name, image) in zip(parts[0].subplots(1, 3), images.items(), strict=True):
+        show_image(ax, image, limit, name)
     draw_code(parts[1].subplots(), code)
     if atoms:
         axes = np.ravel(parts[2].subplots(1, len(atoms)))
@@ -190,15 +197,6 @@ def _grid(images: Array, n_columns: int | None, row_labels: Sequence[str] | None
     middles = np.arange(n_rows) * step_y + height / width / 2
     ax.set_yticks(*((middles, row_labels) if row_labels is not None else ([],)))
     return figure
-
-
-def _draw_approximation(part: Any, target: Array, approximation: Array) -> None:
-    residual = target - approximation
-    limit = float(np.abs(target).max()) or 1.0
-    left, middle, right = part.subplots(1, 3)
-    show_image(left, target, limit, "signal")
-    show_image(middle, approximation, limit, "sum of its atoms")
-    show_image(right, residual, limit, f"left over: {100 * energy_share(residual, target):.1f}%")
 
 
 def energy_share(part: Array, whole: Array) -> float:
@@ -277,12 +275,12 @@ def as_panel(image: Array, limit: float) -> Array:
         return image
     channels = image.shape[2]
     if channels == 2:
-        return _grey(np.hstack([_toned(image[..., 0], limit), _toned(image[..., 1], limit)]))
+        return _grey(np.hstack([_toned(image[..., i], limit) for i in range(2)]))
     if channels == 3:
         return _toned(image, limit)
     colours, fourth = image[..., :3], image[..., 3]
-    limits = [float(np.abs(part).max()) for part in (colours, fourth)]
-    return np.vstack([_toned(colours, limits[0]), _grey(_toned(fourth, limits[1]))])
+    colours, fourth = (_toned(part, float(np.abs(part).max())) for part in (colours, fourth))
+    return np.vstack([colours, _grey(fourth)])
 
 
 def _toned(values: Array, limit: float) -> Array:

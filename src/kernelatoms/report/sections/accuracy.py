@@ -54,17 +54,27 @@ def answers_section(subject: Subject, answers: Answers) -> Section:
     return Section("Accuracy", "\n\n".join(words), table, pictures, folds)
 
 
-def with_more(section: Section, words: str, *pictures: Picture) -> Section:
-    """Return a section with further words and pictures at the end of its own."""
-    text = f"{section.text}\n\n{words}" if words else section.text
+def accuracy_section(
+    subject: Subject, answers: Answers, shares: Answers, meaning: str, *terms: str
+) -> Section:
+    """Return the same with the shares of classes, and on which atoms codes have their weight.
+
+    ``meaning`` says what the shares are; ``terms`` are the words of ``_own_and_other``.
+    """
+    section, pictures = answers_section(subject, answers), _weights_pictures(subject)
+    drawn, text = _own_and_other(subject.anatomy.classes, shares, *terms), section.text
+    if drawn is not None:
+        pictures.insert(0, drawn)
+        text += (
+            f"\n\n{meaning}; the further the two boxes of a class lie apart, the safer its answers."
+        )
     return replace(section, text=text, pictures=[*section.pictures, *pictures])
 
 
-def own_and_other_picture(
+def _own_and_other(
     classes: list[Any], shares: Answers, verb: str, dictionary: str, what: str
 ) -> Picture | None:
     """Draw for every class the shares of its own rows, beside those of the best other class."""
-    own, other = shares.own, shares.other
     members = [np.flatnonzero(shares.truth == c) for c in range(len(classes))]
     present = [c for c, rows in enumerate(members) if len(rows)]
     if not present:
@@ -75,18 +85,13 @@ def own_and_other_picture(
         worst = np.argsort(right, kind="stable")[:_CLASSES_IN_A_MATRIX]
         shown = [present[i] for i in sorted(worst)]
         which = f" The {len(shown)} least accurate of {len(present)} classes are drawn."
-    figure = own_and_other_figure(
-        [own[members[c]] for c in shown],
-        [other[members[c]] for c in shown],
-        [classes[c] for c in shown],
-        what,
-        dictionary,
-    )
+    own, other = ([part[members[c]] for c in shown] for part in (shares.own, shares.other))
+    figure = own_and_other_figure(own, other, [classes[c] for c in shown], what, dictionary)
     rows = np.concatenate([members[c] for c in present])
     words = (
         f"Over {count_words(len(rows), 'row')}, the median {verb} is "
-        f"{percent(np.median(own[rows]))} by the row's own {dictionary} and "
-        f"{percent(np.median(other[rows]))} by the best other one.{which}"
+        f"{percent(np.median(shares.own[rows]))} by the row's own {dictionary} and "
+        f"{percent(np.median(shares.other[rows]))} by the best other one.{which}"
     )
     key = "Boxes span the middle half of a class's rows, lines the middle 90%; marks are medians."
     return Picture(figure, f"{words} {key}", f"Shares {verb}, by true class. {words}")
@@ -174,7 +179,7 @@ def share_words(share: float) -> str:
     return "nothing" if np.isnan(share) else percent(share)
 
 
-def weights_pictures(subject: Subject) -> list[Picture]:
+def _weights_pictures(subject: Subject) -> list[Picture]:
     """Draw on which classes' atoms the codes of every class's rows have their weight.
 
     Beside it, atom by atom, the class whose codes have the least of it on their own atoms, where

@@ -10,12 +10,9 @@ from kernelatoms.report.figures.style import Figure, as_label
 from kernelatoms.report.page import Picture, Section
 from kernelatoms.report.sections.accuracy import (
     Ranking,
-    answers_section,
+    accuracy_section,
     mistakes_section,
-    own_and_other_picture,
     share_words,
-    weights_pictures,
-    with_more,
 )
 from kernelatoms.report.view import View
 from kernelatoms.report.words import label_words, list_words
@@ -33,24 +30,11 @@ def class_dictionary_sections(subject: Subject) -> list[Section | None]:
 
 
 def _accuracy_section(subject: Subject, coded: Coded) -> Section:
-    section = answers_section(subject, coded)
-    shares = Answers(
-        coded.chosen,
-        np.where(coded.energy > 0, coded.truth, -1),
-        coded.share(coded.own),
-        coded.share(coded.other),
-    )
+    known = np.where(coded.energy > 0, coded.truth, -1)
+    shares = Answers(coded.chosen, known, coded.share(coded.own), coded.share(coded.other))
+    meaning = "A row belongs to the class whose dictionary leaves the least of it"
     what = "share of a row's energy left over"
-    residuals = own_and_other_picture(
-        subject.anatomy.classes, shares, "left over", "dictionary", what
-    )
-    if residuals is not None:
-        words = (
-            "A row belongs to the class whose dictionary leaves the least of it; the further the "
-            "two boxes of a class lie apart, the safer its answers."
-        )
-        section = with_more(section, words, residuals)
-    return with_more(section, "", *weights_pictures(subject))
+    return accuracy_section(subject, coded, shares, meaning, "left over", "dictionary", what)
 
 
 def _mistakes_section(subject: Subject, coded: Coded) -> Section | None:
@@ -83,11 +67,8 @@ def _draw_case(subject: Subject, coded: Coded, row: int) -> tuple[int, Picture]:
         f"{as_label(anatomy.classes[c])}\n{role}: {share} left"
         for c, role, share in zip(pair, roles, shares, strict=True)
     ]
+    sums = [anatomy.learners[c].inverse_transform(codes[c].toarray())[0] for c in pair]
     dense = [codes[c].toarray()[0] for c in pair]
-    sums = [
-        anatomy.learners[c].inverse_transform(code[None])[0]
-        for c, code in zip(pair, dense, strict=True)
-    ]
     figure, which = _draw_pair(subject.view, before, headings, np.array(sums), dense)
     verb, name = "taken for" if chosen == rival else "next best", subject.source.name(row)
     names = [label_words(anatomy.classes[c]) for c in pair]

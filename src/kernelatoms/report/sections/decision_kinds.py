@@ -1,7 +1,6 @@
 """How kinds of classifiers decide: by one dictionary learned with the labels, by training rows."""
 
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,8 +11,7 @@ from kernelatoms.report.page import Section
 from kernelatoms.report.sections.decisions import Decision, DecisionKind, decision_sections
 
 
-@dataclass(frozen=True)
-class _Words:
+class _Words(NamedTuple):
     """What the objective adds to the squared error, how rows are decided, what shares are."""
 
     objective: str
@@ -38,8 +36,7 @@ _FDDL = _Words(
     "The share of a class in a row's fit is 1 over what the class leaves, in the sense "
     "above, over the sum of all classes",
 )
-_LOCAL_FDDL = replace(
-    _FDDL,
+_LOCAL_FDDL = _FDDL._replace(
     decision="Every row is coded over each class's atoms by itself. A class is judged by what its "
     "code leaves of the row, plus the penalty on the code's size and on its distance from "
     "the class's mean code; the smallest sum wins. Shown is the answer's code.",

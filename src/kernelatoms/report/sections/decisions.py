@@ -15,14 +15,7 @@ from kernelatoms.report.coding import Array, Decisions, Subject, take_rows
 from kernelatoms.report.figures.classes import Bars, class_parts_figure
 from kernelatoms.report.figures.style import as_label
 from kernelatoms.report.page import Picture, Section
-from kernelatoms.report.sections.accuracy import (
-    Ranking,
-    answers_section,
-    mistakes_section,
-    own_and_other_picture,
-    weights_pictures,
-    with_more,
-)
+from kernelatoms.report.sections.accuracy import Ranking, accuracy_section, mistakes_section
 from kernelatoms.report.words import count_words, label_words, percent
 
 _CLASSES_SHOWN = 10
@@ -89,20 +82,11 @@ def certainty_words(found: Decisions) -> str:
 
 
 def _accuracy_section(subject: Subject, found: Decisions, kind: DecisionKind) -> Section:
-    section, words, pictures = answers_section(subject, found), "", []
-    shares = own_and_other_picture(
-        subject.anatomy.classes, found, "share", "class", "share of a class in a row's fit"
-    )
-    if shares is not None:
-        meaning = kind.shares
-        if getattr(subject.anatomy.last, "calibrate", False):
-            meaning = "The share of a class is its probability, learned from rows left out"
-        words = (
-            f"{meaning} (predict_proba); the further the two boxes of a class lie apart, the safer "
-            "its answers."
-        )
-        pictures.append(shares)
-    return with_more(section, words, *pictures, *weights_pictures(subject))
+    meaning = kind.shares
+    if getattr(subject.anatomy.last, "calibrate", False):
+        meaning = "The share of a class is its probability, learned from rows left out"
+    terms = ("share", "class", "share of a class in a row's fit")
+    return accuracy_section(subject, found, found, f"{meaning} (predict_proba)", *terms)
 
 
 def _mistakes_section(subject: Subject, found: Decisions, kind: DecisionKind) -> Section | None:
