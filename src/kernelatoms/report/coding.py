@@ -6,6 +6,7 @@ Rows are taken in blocks, so that many rows of many features need little memory.
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -105,8 +106,7 @@ def decide_rows(anatomy: Anatomy, X: Any, y: Any = None) -> Decisions:
     for rows in _blocks(n_rows, anatomy):
         shares = anatomy.last.predict_proba(anatomy.signals(take_rows(X, rows)))
         chosen[rows], won[rows] = shares.argmax(axis=1), shares.max(axis=1)
-        left_own, left_other = _own_and_other(-shares, truth[rows])
-        own[rows], other[rows] = -left_own, -left_other
+        own[rows], other[rows] = -_own_and_other(-shares, truth[rows])
     return Decisions(chosen, truth, own, other, won)
 
 
@@ -120,8 +120,7 @@ class Weights:
     @property
     def by_class(self) -> Array:
         """The same over all atoms of a class: rows of class i, atoms of class j."""
-        n_classes = self.by_atom.shape[0]
-        return np.asarray((self.by_atom @ _marks(self.owners, n_classes)).toarray())
+        return np.asarray((self.by_atom @ _marks(self.owners, self.by_atom.shape[0])).toarray())
 
 
 def code_weights(anatomy: Anatomy, X: Any, y: Any) -> Weights | None:
@@ -169,12 +168,8 @@ def code_signals(anatomy: Anatomy, signals: Array) -> tuple[list[scipy.sparse.cs
     learners = anatomy.learners
     if anatomy.codes_jointly:
         joint, residuals = anatomy.last._code_jointly(signals)
-        ends = np.cumsum([learner.n_atoms_ for learner in learners])
-        matrix = joint.to_csr()
-        codes = [
-            matrix[:, end - learner.n_atoms_ : end]
-            for learner, end in zip(learners, ends, strict=True)
-        ]
+        ends, matrix = np.cumsum([0, *(learner.n_atoms_ for learner in learners)]), joint.to_csr()
+        codes = [matrix[:, start:end] for start, end in pairwise(ends.tolist())]
         return codes, np.asarray(residuals, np.float64)
     own = anatomy.last.n_neighbors if anatomy.group == "class dictionaries" else None
     each = [learner._encode(signals, own) for learner in learners]
@@ -190,14 +185,14 @@ def find_labels(classes: Sequence[Any], y: Any, n_rows: int) -> NDArray[np.intp]
     return np.array([number.get(label, _UNKNOWN) for label in np.asarray(y).tolist()], np.intp)
 
 
-def _own_and_other(residuals: Array, truth: NDArray[np.intp]) -> tuple[Array, Array]:
+def _own_and_other(residuals: Array, truth: NDArray[np.intp]) -> Array:
+    """Return the residual of each row's own class, and the least of the others; NaN if unknown."""
     known = np.flatnonzero(truth != _UNKNOWN)
-    own, other = np.full((2, len(truth)), np.nan)
-    own[known] = residuals[known, truth[known]]
-    others = residuals[known]
+    found, others = np.full((2, len(truth)), np.nan), residuals[known]
+    found[0, known] = others[np.arange(len(known)), truth[known]]
     others[np.arange(len(known)), truth[known]] = np.inf
-    other[known] = others.min(axis=1) if residuals.shape[1] > 1 else np.nan
-    return own, other
+    found[1, known] = others.min(axis=1) if residuals.shape[1] > 1 else np.nan
+    return found
 
 
 def time_model(model: Any, X: Any) -> tuple[str, float, int]:

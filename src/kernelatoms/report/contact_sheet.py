@@ -132,9 +132,7 @@ def make_sheet(
         lines = _lines(numbers, atom)
         if error is not None:
             lines.append(f"error {_short(error[place])}")
-        share = None
-        if numbers.energy is not None:
-            share = float(numbers.energy[atom]) / (largest or 1.0)
+        share = None if numbers.energy is None else float(numbers.energy[atom]) / (largest or 1.0)
         cells.append(Cell(_title(anatomy, atom), lines, share))
     return Sheet(chosen, rows, cells, error)
 

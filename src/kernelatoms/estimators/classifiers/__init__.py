@@ -7,8 +7,8 @@
   ``representation``: what these two share.
 - ``training_dictionary``: training rows as a dictionary; ``row_coding``: signals coded over it;
   ``neighbor_choice``: over which neighbours.
-- ``dksvd``: ``DKSVDClassifier`` and ``LCKSVDClassifier``; ``label_dictionary``: what they share.
+- ``dksvd``: ``DKSVDClassifier`` and ``LCKSVDClassifier``.
 - ``fddl``: ``FDDLClassifier``; ``ksad``: ``KSADClassifier`` (``ksad_state``: its computations).
-- ``supervised``: what the classifiers with one dictionary share.
+- ``supervised``: what the classifiers with one dictionary share, and those by K-SVD among them.
 - ``lkdl``: ``make_lkdl``, any linear learner under a kernel.
 """

@@ -27,11 +27,7 @@ from kernelatoms.estimators.classifiers.class_learners import (
     with_kernel_looked_at,
 )
 from kernelatoms.estimators.devices.border import learn
-from kernelatoms.estimators.inspection.explanation import (
-    Explanation,
-    codes_of_best,
-    explain_codes,
-)
+from kernelatoms.estimators.inspection.explanation import Explanation, codes_of_best, explain_codes
 from kernelatoms.estimators.learners.base import DictionaryLearner
 from kernelatoms.estimators.learners.linear import KSVD, MOD
 from kernelatoms.estimators.state_checks import (
@@ -84,8 +80,7 @@ class ClassDictionaryClassifier(CodeClassifier, CallbackSupportMixin, Estimator)
         class by itself or of all together, as ``scheme`` says. A locality constrained dictionary;
         rows must then be complete. By default all atoms may be used.
     calibrate : bool, default=False
-        Whether ``fit`` also learns how sure answers are, for ``predict_proba``, from three copies
-        fitted to two thirds of the rows each: about three times as long.
+        Whether to learn how sure answers are, from the rows left out of three more fits.
     random_state : int, RandomState or None
         Seeds the learners, each class with a seed of its own.
 
@@ -236,7 +231,7 @@ class ClassDictionaryClassifier(CodeClassifier, CallbackSupportMixin, Estimator)
             )
         first = not hasattr(self, "dictionaries_")
         X, present, labels = validate_batch(self, X, y, reset=first)
-        known = {} if first else self._learned()
+        known = self._learned()
         self._check_goes_on(known, present)
         new = [label for label in present.tolist() if label not in known]
         # A class's seed depends on how many came before it, not on how batches divide the rows.
@@ -313,7 +308,6 @@ class ClassDictionaryClassifier(CodeClassifier, CallbackSupportMixin, Estimator)
         return codes, residuals.min(axis=1), residuals
 
     def _dictionaries(self) -> list[Any]:
-        """Return the learners, one per class; see ``opened``."""
         return self.dictionaries_
 
     def _deciding_codes(self, X: Array) -> scipy.sparse.csr_array:
@@ -435,13 +429,13 @@ class ClassDictionaryClassifier(CodeClassifier, CallbackSupportMixin, Estimator)
         """Refuse to go on from other learners than MOD, and with labels of another kind."""
         if not known:
             return
-        learner, numbers = self.dictionaries_[0], "biuf"
+        learner = self.dictionaries_[0]
         if not isinstance(learner, MOD):
             raise ValueError(
                 f"dictionary is MOD(...) and the model was learned by {type(learner).__name__}: "
                 "call fit, or begin with a new model."
             )
-        if (labels.dtype.kind in numbers) != (self.classes_.dtype.kind in numbers):
+        if (labels.dtype.kind in "biuf") != (self.classes_.dtype.kind in "biuf"):
             raise ValueError(
                 f"y must have labels like those before, such as {self.classes_.tolist()[0]!r}, got "
                 f"{labels.tolist()[0]!r}."

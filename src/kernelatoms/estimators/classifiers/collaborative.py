@@ -98,8 +98,7 @@ class CRCClassifier(RepresentationClassifier):
     kernel_params : dict, optional
         Further arguments of a function, or the arguments of a class.
     calibrate : bool, default=False
-        Whether ``fit`` also learns how sure answers are, for ``predict_proba``, from three copies
-        fitted to two thirds of the rows each: about three times as long.
+        Whether to learn how sure answers are, from the rows left out of three more fits.
     random_state : int, RandomState or None
         Seeds random projections and approximate search.
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.engine import Array
-from kernelatoms.estimators.classifiers.label_dictionary import LabelDictionary
+from kernelatoms.estimators.classifiers.supervised import LabelDictionary
 from kernelatoms.estimators.unused_arguments import refuse_unused
 from kernelatoms.estimators.validation import check_real
 
@@ -45,8 +45,7 @@ class DKSVDClassifier(LabelDictionary):
     sparse_output : bool, default=True
         Whether ``transform`` returns a CSR array or a dense one.
     calibrate : bool, default=False
-        Whether ``fit`` also learns how sure answers are, for ``predict_proba``, from three copies
-        fitted to two thirds of the rows each: about three times as long.
+        Whether to learn how sure answers are, from the rows left out of three more fits.
     random_state : int, RandomState or None
         Seeds the start.
 
@@ -177,8 +176,7 @@ class LCKSVDClassifier(LabelDictionary):
     sparse_output : bool, default=True
         Whether ``transform`` returns a CSR array or a dense one.
     calibrate : bool, default=False
-        Whether ``fit`` also learns how sure answers are, for ``predict_proba``, from three copies
-        fitted to two thirds of the rows each: about three times as long.
+        Whether to learn how sure answers are, from the rows left out of three more fits.
     random_state : int, RandomState or None
         Seeds the start.
 

@@ -83,8 +83,7 @@ class FDDLClassifier(SupervisedDictionary):
     sparse_output : bool, default=True
         Whether ``transform`` returns a CSR array or a dense one.
     calibrate : bool, default=False
-        Whether ``fit`` also learns how sure answers are, for ``predict_proba``, from three copies
-        fitted to two thirds of the rows each: about three times as long.
+        Whether to learn how sure answers are, from the rows left out of three more fits.
     random_state : int, RandomState or None
         Seeds the k-means centres that every class starts from.
 

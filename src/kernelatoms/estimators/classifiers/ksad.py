@@ -125,8 +125,7 @@ class KSADClassifier(SeededSearch, LowRankMap, SupervisedDictionary):
     sparse_output : bool, default=True
         Whether ``transform`` returns a CSR array or a dense one.
     calibrate : bool, default=False
-        Whether ``fit`` also learns how sure answers are, for ``predict_proba``, from three copies
-        fitted to two thirds of the rows each: about three times as long.
+        Whether to learn how sure answers are, from the rows left out of three more fits.
     random_state : int, RandomState or None
         Seeds the landmarks, the start and approximate search.
 

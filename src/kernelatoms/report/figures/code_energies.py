@@ -10,7 +10,6 @@ from kernelatoms.report.figures.style import (
     COLOURS,
     GREY,
     LABEL_SIZE,
-    PALE,
     WIDTH,
     Array,
     Figure,
@@ -153,8 +152,6 @@ def _draw_classes(
 
 
 def _plain(ax: Any) -> None:
-    plain_axes(ax)
-    ax.grid(axis="y", color=PALE, linewidth=0.8)
-    ax.set_axisbelow(True)
+    plain_axes(ax, grid="y")
     ax.locator_params(axis="y", nbins=4)
     ax.set_ylim(bottom=0)

@@ -138,13 +138,12 @@ def coded_image_figure(
         f"left over: {100 * energy_share(left, target):.1f}%": left,
     }
     for ax, (name, image) in zip(parts[0].subplots(1, 3), images.items(), strict=True):
-        show_image(ax, image, limit, name)
+        show_image(ax, image, name, limit)
     draw_code(parts[1].subplots(), code)
     if atoms:
         axes = np.ravel(parts[2].subplots(1, len(atoms)))
         for ax, (atom, image) in zip(axes, atoms.items(), strict=True):
-            limit = float(np.abs(image).max()) or 1.0
-            show_image(ax, image, limit, f"{code[atom]:+.2f} ·\natom {atom}")
+            show_image(ax, image, f"{code[atom]:+.2f} ·\natom {atom}")
     return figure
 
 
@@ -219,8 +218,9 @@ def draw_code(ax: Any, code: Array, colour: str = COLOURS[0]) -> None:
     plain_axes(ax)
 
 
-def show_image(ax: Any, image: Array, limit: float, title: str) -> None:
-    """Draw one image, white at 0, full colour at the limit."""
+def show_image(ax: Any, image: Array, title: str, limit: float | None = None) -> None:
+    """Draw one image, white at 0, full colour at the limit, by default its largest value."""
+    limit = limit or float(np.abs(image).max()) or 1.0
     panel = as_panel(image, limit)
     ax.imshow(panel, cmap=SIGNED, vmin=-limit, vmax=limit, interpolation="none")
     ax.set(xticks=[], yticks=[])

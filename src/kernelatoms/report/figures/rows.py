@@ -159,7 +159,7 @@ def pair_figure(
         limit = float(np.abs(row).max()) or 1.0
         axes = parts[0].subplots(1, 3)
         for ax, (name, values) in zip(axes, {"the row": row, **sums}.items(), strict=True):
-            show_image(ax, np.reshape(values, image_shape), limit, name)
+            show_image(ax, np.reshape(values, image_shape), name, limit)
     elif row is not None:
         _draw_rows(parts[0], {"the row": row, **sums}, feature_names)
     for ax, (i, name) in zip(parts[-1].subplots(1, 2), enumerate(sums), strict=True):

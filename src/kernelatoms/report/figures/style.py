@@ -56,14 +56,15 @@ def new_plot(xlabel: str, ylabel: str, height: float = 3.5) -> tuple[Figure, Any
     ax = figure.add_subplot()
     ax.set_xlabel(xlabel, fontsize=11)
     ax.set_ylabel(ylabel, fontsize=11)
-    ax.grid(color=PALE, linewidth=0.8)
-    ax.set_axisbelow(True)
-    plain_axes(ax)
+    plain_axes(ax, grid="both")
     return figure, ax
 
 
-def plain_axes(ax: Any) -> None:
-    """Draw the left and the lower edge only, in grey."""
+def plain_axes(ax: Any, grid: str = "") -> None:
+    """Draw the left and the lower edge only, in grey; a pale grid for "x", "y" or "both"."""
+    if grid:
+        ax.grid(axis=grid, color=PALE, linewidth=0.8)
+        ax.set_axisbelow(True)
     ax.spines[["top", "right"]].set_visible(False)
     ax.spines[["left", "bottom"]].set_color(GREY)
     ax.tick_params(labelsize=10, color=GREY)

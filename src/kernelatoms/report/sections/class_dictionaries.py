@@ -40,14 +40,12 @@ def _accuracy_section(subject: Subject, coded: Coded) -> Section:
 def _mistakes_section(subject: Subject, coded: Coded) -> Section | None:
     own, other = coded.share(coded.own), coded.share(coded.other)
     ranking = Ranking(
-        own,
-        other,
-        other - own,
+        own, other, other - own,
         "what the row's own dictionary leaves over, less what the chosen one does",
         "the best other dictionary leaves the least more over than the row's own",
         ["left by true", "left by other"],
         "shares are of the row's energy, where the model codes it.",
-    )
+    )  # fmt: skip
     return mistakes_section(subject, coded, ranking, lambda row: _draw_case(subject, coded, row))
 
 

@@ -90,10 +90,9 @@ def _draw_atoms(view: View, groups: list[Array], labels: list[str]) -> Any:
     n_columns = None if len(groups) == 1 else max(len(group) for group in groups)
     if n_columns is not None:
         # Classes with fewer atoms leave the rest of their line empty.
-        gaps = ((0, n_columns - len(group)) for group in groups)
         groups = [
-            np.pad(group, (gap, (0, 0)), constant_values=np.nan)
-            for group, gap in zip(groups, gaps, strict=True)
+            np.pad(group, ((0, n_columns - len(group)), (0, 0)), constant_values=np.nan)
+            for group in groups
         ]
     stack, row_labels = np.vstack(groups), labels or None
     if view.image_shape is not None:
@@ -119,10 +118,10 @@ def _codes(subject: Subject, coded: Coded) -> tuple[str, list[Picture]]:
     if subject.anatomy.in_feature_space:
         text += " Energies are those of feature space."
     if n_without:
+        has, counted = ("has", "is") if n_without == 1 else ("have", "are")
         text += (
-            f" {count_words(n_without, 'row')} of energy 0 "
-            f"{'has' if n_without == 1 else 'have'} nothing to leave over and "
-            f"{'is' if n_without == 1 else 'are'} not counted."
+            f" {count_words(n_without, 'row')} of energy 0 {has} nothing to leave over and "
+            f"{counted} not counted."
         )
     classes = subject.anatomy.classes if len(coded.uses) > 1 else []
     pictures = [_usage_picture(coded, classes, subject.anatomy.codes_jointly)]
@@ -171,11 +170,9 @@ def _example(subject: Subject, view: View, coded: Coded, row: int) -> Picture:
     atoms = dict(zip(shown.tolist(), view.atoms(learner.components_[shown]), strict=True))
     if view.image_shape is not None:
         shape = view.image_shape
+        images = {atom: values.reshape(shape) for atom, values in atoms.items()}
         figure = coded_image_figure(
-            signal.reshape(shape),
-            approximation.reshape(shape),
-            code,
-            {atom: values.reshape(shape) for atom, values in atoms.items()},
+            signal.reshape(shape), approximation.reshape(shape), code, images
         )
     else:
         figure = coded_row_figure(signal, approximation, code, atoms, view.feature_names)

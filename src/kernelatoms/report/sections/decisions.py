@@ -68,9 +68,8 @@ def decision_sections(
     first = Section(title, words, pictures=[picture])
     if subject.y is None:
         return [first]
-    return [
-        first, _accuracy_section(subject, found, kind), _mistakes_section(subject, found, kind)
-    ]  # fmt: skip
+    answers = _accuracy_section(subject, found, kind)
+    return [first, answers, _mistakes_section(subject, found, kind)]
 
 
 def certainty_words(found: Decisions) -> str:
@@ -90,15 +89,14 @@ def _accuracy_section(subject: Subject, found: Decisions, kind: DecisionKind) ->
 
 
 def _mistakes_section(subject: Subject, found: Decisions, kind: DecisionKind) -> Section | None:
+    own, other = found.own, found.other
     ranking = Ranking(
-        found.own,
-        found.other,
-        found.own - found.other,
+        own, other, own - other,
         "the share of the answer in the fit, less that of the true class",
         "the best other class has the largest share beside the row's own",
         ["share of true", "share of other"],
         "shares are those of predict_proba.",
-    )
+    )  # fmt: skip
 
     def draw(row: int) -> tuple[int, Picture]:
         decision = _decide(subject, row)

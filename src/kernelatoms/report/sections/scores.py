@@ -33,10 +33,9 @@ def accuracy_words(subject: Subject, answers: Answers) -> str:
     )
     if right < often:
         words += f"That is worse than guessing: a{guess}. "
-    elif low <= often / n_rows:
-        words += f"A{guess}, so the model is hardly better than guessing. "
     else:
-        words += f"A{guess}. "
+        hardly = low <= often / n_rows
+        words += f"A{guess}{', so the model is hardly better than guessing' * hardly}. "
     balanced, n_labels = balanced_accuracy(subject, answers)
     return words + (
         "Balanced accuracy, the mean share of right answers over "
@@ -107,10 +106,8 @@ def recall_tables(classes: list[Any], matrix: Array) -> tuple[Table | None, list
     which = f"The {len(worst)} least accurate of {len(present):,} classes. "
     shown = present[:LONGEST_LIST]
     title = first_of(len(shown), len(present), "class", "classes")
-    return (
-        _recall_table(classes, matrix, worst, which + meaning),
-        [Fold(title, _recall_table(classes, matrix, shown, ""))],
-    )
+    folds = [Fold(title, _recall_table(classes, matrix, shown, ""))]
+    return _recall_table(classes, matrix, worst, which + meaning), folds
 
 
 def _recall_table(classes: list[Any], matrix: Array, shown: Array, caption: str) -> Table:
@@ -122,9 +119,7 @@ def _recall_table(classes: list[Any], matrix: Array, shown: Array, caption: str)
         others = matrix[c].copy()
         others[c] = 0
         taken = shorten(classes[int(others.argmax())]) if others.any() else ""
-        rows.append(
-            [shorten(classes[c]), f"{total:,}", percent(right / total), precise, taken]
-        )  # fmt: skip
+        rows.append([shorten(classes[c]), f"{total:,}", percent(right / total), precise, taken])
     header = ["class", "rows", "right, of its rows", "right, of answers", "most taken for"]
     return Table(header, rows, caption)
 
