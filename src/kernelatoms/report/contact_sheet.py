@@ -32,11 +32,11 @@ def contact_sheet(
 ) -> Figure:
     """Draw the atoms of a fitted model as small pictures, each with its numbers under it.
 
-    Under every atom stand its share of the codes' energy (the bar shows it too, relative to the
-    largest share), its coherence, and with labels the class that most of its energy comes from with
-    its share, the purity: see ``atom_numbers``. Atoms that live in a kernel's feature space are
-    shown by their pre-images (``atom_preimages``), with the error |phi(x) - d|^2 / |d|^2; where
-    there is none of these, by the learner's linear ones, without an error.
+    Under every atom stand its share of the codes' energy (the bar shows it, relative to the largest
+    share), its coherence, and with labels the class that most of its energy comes from with its
+    share, the purity: see ``atom_numbers``. Atoms of a kernel's feature space are shown by their
+    pre-images (``atom_preimages``), with the error |phi(x) - d|^2 / |d|^2; where there is none, by
+    the learner's linear ones.
 
     Parameters
     ----------
@@ -48,11 +48,10 @@ def contact_sheet(
         Labels of the rows, for purities.
     image_shape : (height, width) or (height, width, channels), optional
         Rows are images of this shape: three channels are drawn in colour, a fourth in grey below
-        them, two in grey side by side. Without, rows of up to 30 features are drawn as bars, others
-        as curves.
+        them, two in grey side by side. Without, up to 30 features are drawn as bars, more as a
+        curve.
     n_atoms : int, optional
-        How many atoms to draw, the first in that order; by default 30 images, 20 curves or 12
-        tables of bars.
+        How many to draw; by default 30 images, 20 curves or 12 tables of bars.
     order : {"energy", "use", "purity", "coherence", "number"}, optional
         The largest first, or by the atom's number. By default by energy, and by number without X.
     feature_names : list of n_features names, optional

@@ -1,7 +1,7 @@
 """The report on any fitted model of the library: one self-contained page."""
 
 import platform
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from numbers import Real
 from pathlib import Path
@@ -17,22 +17,13 @@ from kernelatoms.report.coding import Subject, code_rows, decide_rows, n_rows_of
 from kernelatoms.report.figures.images import check_image_shape
 from kernelatoms.report.origin import RowsOfFile, check_source, origin_words
 from kernelatoms.report.page import Section, Table, write_report
-from kernelatoms.report.sections.atoms import single_atoms_section
-from kernelatoms.report.sections.class_dictionaries import class_dictionary_sections
-from kernelatoms.report.sections.codes import atoms_section
-from kernelatoms.report.sections.decision_kinds import supervised_sections, training_rows_sections
+from kernelatoms.report.sections.atoms import atoms_section, single_atoms_section
+from kernelatoms.report.sections.decision_kinds import DECISIONS
 from kernelatoms.report.sections.decisions import certainty_words
 from kernelatoms.report.sections.scores import accuracy_words, unknown_labels, unknown_words
 from kernelatoms.report.sections.training import fitted_section, learning_section, measure_map
 from kernelatoms.report.view import check_names, make_view
 from kernelatoms.report.words import count_words, percent
-
-# The sections on decisions, by the group of the estimator in the registry.
-_DECISIONS: Mapping[str, Callable[[Subject], list[Section | None]]] = {
-    "class dictionaries": class_dictionary_sections,
-    "supervised dictionaries": supervised_sections,
-    "training rows": training_rows_sections,
-}
 
 
 def write_model_report(
@@ -54,8 +45,7 @@ def write_model_report(
     title : str, optional
         The page's heading.
     options : dict, optional
-        Further arguments of ``model_sections``: ``image_shape``, ``facts``, ``feature_names``,
-        ``timing``, ``rows``.
+        Further arguments of ``model_sections``.
 
     Returns
     -------
@@ -101,11 +91,9 @@ def model_sections(
     X : array or data frame of shape (n_samples, n_features), optional
         Rows to show the model on, as it takes them; best some that it did not learn from.
     y : array of shape (n_samples,), optional
-        Their labels, of the type the model learned from: for the accuracy of classifiers, and for
-        the class purity of atoms.
+        Their labels, of the type the model learned from: for accuracies and the purity of atoms.
     image_shape : (height, width) or (height, width, channels), optional
-        Rows are images of this shape: three channels are drawn in colour, a fourth in grey below
-        them.
+        Rows are images of this shape, of up to four channels.
     facts : mapping of str to text, optional
         What else the reader should know: files, dates, scores. Shown in the first table.
     feature_names : list of n_features names, optional
@@ -113,8 +101,7 @@ def model_sections(
     timing : mapping of str to float, optional
         Seconds that steps took at ``fit``. Prediction is timed here, on X.
     rows : RowsOfFile, optional
-        Where the rows of X come from: their numbers in a file, what identifies them there, how
-        many of them the model learned from.
+        Where the rows of X come from.
 
     Returns
     -------
@@ -130,14 +117,11 @@ def model_sections(
     >>> [section.title for section in model_sections(model, image_shape=(8, 8))]
     ['What was fitted', 'Convergence', 'Atoms', 'Atoms one by one']
     """
-    return _report(
-        model, X, y,
-        image_shape=image_shape, facts=facts, feature_names=feature_names, timing=timing, rows=rows,
-    )[1]  # fmt: skip
+    return _report(model, X, y, image_shape, facts, feature_names, timing, rows)[1]
 
 
 def _report(
-    model: Any, X: Any, y: Any, *, image_shape: Any = None, facts: Any = None,
+    model: Any, X: Any, y: Any, image_shape: Any = None, facts: Any = None,
     feature_names: Any = None, timing: Any = None, rows: Any = None,
 ) -> tuple[Subject, list[Section]]:  # fmt: skip
     """Check every argument, code the rows, and return both with the sections."""
@@ -213,8 +197,8 @@ def _sections(
         if subject.view is not None or subject.coded is not None:
             sections.append(atoms_section(subject))
         sections.append(single_atoms_section(subject))
-    if anatomy.group in _DECISIONS:
-        sections += _DECISIONS[anatomy.group](subject)
+    if anatomy.group in DECISIONS:
+        sections += DECISIONS[anatomy.group](subject)
     sections.append(_timing_section(subject, timing))
     return [section for section in sections if section is not None]
 
@@ -225,12 +209,11 @@ def _timing_section(subject: Subject, timing: Mapping[str, float]) -> Section | 
     if subject.X is not None:
         name, seconds, n_rows = time_model(subject.model, subject.X)
         rows.append([f"{name}, per row", f"{1e6 * seconds:.3g} µs"])
-        all_rows = n_rows == n_rows_of(subject.X)
+        which, of = count_words(n_rows, "row"), n_rows_of(subject.X)
+        which = f"all {which}" if n_rows == of else f"{which} of {of:,}, evenly spread,"
         words.append(
-            f"Timed for this page: {name} on {'all ' if all_rows else ''}"
-            f"{count_words(n_rows, 'row')}"
-            f"{'' if all_rows else f' of {n_rows_of(subject.X):,}, evenly spread,'} at once; the "
-            f"median of three runs on {count_words(n_threads(), 'thread')}, divided by the rows."
+            f"Timed for this page: {name} on {which} at once; the median of three runs on "
+            f"{count_words(n_threads(), 'thread')}, divided by the rows."
         )
     if not rows:
         return None

@@ -49,9 +49,8 @@ class View:
     @property
     def preimages(self) -> bool:
         """Whether atoms are pre-images of vectors of a kernel's feature space."""
-        return self.kernel_atoms or any(
-            hasattr(step, "preimage_coef_") for step in self.undone_back
-        )
+        back = self.undone_back
+        return self.kernel_atoms or any(hasattr(step, "preimage_coef_") for step in back)
 
     @property
     def units(self) -> str:
@@ -150,12 +149,9 @@ def _undo(step: Any, rows: Array) -> tuple[Array, Array] | None:
 
     Sums of atoms must stay sums: an inverse that bends them (of a logarithm, say) is none.
     """
-    one_way = (
-        isinstance(step, FunctionTransformer)
-        and step.func is not None
-        and step.inverse_func is None
-    )
-    if one_way or not hasattr(step, "inverse_transform"):
+    if isinstance(step, FunctionTransformer) and step.func and not step.inverse_func:
+        return None
+    if not hasattr(step, "inverse_transform"):
         return None
     stack = np.vstack([np.zeros_like(rows[:1]), rows, 2 * rows])
     try:

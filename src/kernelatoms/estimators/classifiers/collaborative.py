@@ -73,14 +73,14 @@ class CRCClassifier(RepresentationClassifier):
         1 of Algorithms 1 and 2); zero columns stay zero. Not with ``projection=None``. It asks for
         a much smaller ``mu`` (docs/guide/representation.md).
     n_neighbors : int, optional
-        Code each signal over this many nearest training rows only: the locality constrained
-        dictionary (LCD) of the paper. Neighbours of one class decide at once.
+        Code a signal over this many nearest training rows: the locality constrained dictionary
+        (LCD) of the paper. Neighbours of one class decide at once.
     distance : str or object, optional
-        By which they are nearest: a name in ``similarity.DISTANCES`` or a distance. By default that
-        of feature space, which orders as the distance that a kernel is made of.
+        By which they are nearest, by name (``similarity.DISTANCES``) or a distance; by default in
+        feature space, which a kernel made of a distance orders as that does.
     n_coarse : int, optional
-        Look for them among this many nearest by ``coarse_distance``, at least ``n_neighbors``: pays
-        where ``distance`` is dear (Algorithm 4).
+        Look for them among this many nearest by ``coarse_distance``: pays where ``distance`` is
+        dear (Algorithm 4).
     coarse_distance : str or object, default="l2"
         A cheap distance, with ``n_coarse``.
     search : {"exact", "approximate"}, default="exact"

@@ -15,7 +15,7 @@ from kernelatoms.engine import Array, is_device_array, machine, to_numpy
 from kernelatoms.estimators.base import Bring, Estimator
 from kernelatoms.estimators.classifiers.base import CodeClassifier
 from kernelatoms.estimators.classifiers.neighbor_choice import NeighborChoice
-from kernelatoms.estimators.classifiers.row_coding import Represented, RobustCoder, RowCoder
+from kernelatoms.estimators.classifiers.row_coding import Near, Represented, RobustCoder, RowCoder
 from kernelatoms.estimators.classifiers.training_dictionary import TrainingDictionary
 from kernelatoms.estimators.devices.border import by_rows, learn
 from kernelatoms.estimators.inspection.explanation import Explanation, explain_codes
@@ -244,7 +244,8 @@ class RepresentationClassifier(CodeClassifier, NeighborChoice, Estimator):
         return by_rows(self._residuals, X, self)
 
     def _residuals(self, X: Any) -> Array:
-        return np.concatenate([found.parts.residuals() for found in self._represent(X)])
+        each = self._represent(self._validated(X))
+        return np.concatenate([found.parts.residuals() for *_, found in each])
 
     def codes(self, X: Any) -> scipy.sparse.csr_array:
         """Return the coefficients of every row over the training rows (``dictionary_``).
@@ -261,7 +262,7 @@ class RepresentationClassifier(CodeClassifier, NeighborChoice, Estimator):
         return by_rows(self._codes, X, self)
 
     def _codes(self, X: Any) -> scipy.sparse.csr_array:
-        return stacked_csr([found.codes for found in self._represent(X)])
+        return stacked_csr([found.codes for *_, found in self._represent(self._validated(X))])
 
     def errors(self, X: Any) -> Array:
         """Return what a robust code leaves unexplained: the wrong entries of rows.
@@ -283,26 +284,24 @@ class RepresentationClassifier(CodeClassifier, NeighborChoice, Estimator):
         return by_rows(self._errors, X, self)
 
     def _errors(self, X: Any) -> Array:
-        return np.concatenate([np.asarray(found.errors) for found in self._represent(X)])
+        each = self._represent(self._validated(X))
+        return np.concatenate([np.asarray(found.errors) for *_, found in each])
 
     def _explained(self, X: Array) -> list[Explanation]:
         coder: RowCoder = self._fitted(X)
-        out, gaps = [], []
-        for rows, near in coder.blocks(self._scaled(X)):
-            found = coder.code(rows, near)
+        out = []
+        for rows, near, found in self._represent(X):
             scores = found.parts.shares(rows.dtype)
             if near is not None:
                 owners = coder.owners(near)
                 alone = _of_one_class(owners)
                 scores[alone] = np.arange(len(self.classes_)) == owners[alone, :1]
-            gaps.append(found.gaps)
             whole = coder.whole(rows, near, found.codes)
             out += explain_codes(
                 found.codes, coder.dictionary.labels, self._class_labels, scores,
                 residuals=found.parts.residuals2, residual=whole.residuals2[:, 0],
                 energies=whole.energies,
             )  # fmt: skip
-        self._warn_unconverged(gaps)
         return out
 
     def _scores(self, X: Array) -> Array:
@@ -327,14 +326,14 @@ class RepresentationClassifier(CodeClassifier, NeighborChoice, Estimator):
         self._warn_unconverged(gaps)
         return np.concatenate(out)
 
-    def _represent(self, X: Any) -> Iterator[Represented]:
-        X = self._validated(X)
+    def _represent(self, X: Array) -> Iterator[tuple[Array, Near | None, Represented]]:
+        """Yield blocks of checked rows, what each may use, and their codes."""
         coder: RowCoder = self._fitted(X)
         gaps = []
         for rows, near in coder.blocks(self._scaled(X)):
             found = coder.code(rows, near)
             gaps.append(found.gaps)
-            yield found
+            yield rows, near, found
         self._warn_unconverged(gaps)
 
     def _warn_unconverged(self, gaps: list[Array | None]) -> None:

@@ -28,9 +28,9 @@ _FEW_ATOMS = 120
 def code_energy_figure(codes: Any, owners: Any, classes: Sequence[Any], own: Any = None) -> Figure:
     """Draw on which atoms, and on which classes' atoms, the codes of some rows have their weight.
 
-    Above, the sum of |coefficients| of every atom, over a strip that shows where a class's atoms
-    begin and end; below, the same summed within every class. Codes that tell classes apart have
-    their weight on the atoms of the rows' own class (Fig. 4 of Golts and Elad, 2016).
+    Above, the sum of |coefficients| of every atom, over a strip of classes; below, the same summed
+    within every class. Codes that tell classes apart have their weight on the atoms of the rows'
+    own class (Fig. 4 of Golts and Elad, 2016).
 
     Parameters
     ----------
@@ -41,8 +41,7 @@ def code_energy_figure(codes: Any, owners: Any, classes: Sequence[Any], own: Any
     classes : list
         The classes' names.
     own : object, optional
-        The class of the rows, one of ``classes``: it is drawn in a colour of its own, and its share
-        of all is said above.
+        The class of the rows, one of ``classes``: drawn in a colour of its own, with its share.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""How good a classifier's answers are: accuracy, confusions, mistakes, the weight of codes."""
+"""How good a classifier's answers are: their shares, mistakes, the weight of codes."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -7,57 +7,27 @@ from typing import Any
 import numpy as np
 
 from kernelatoms.report.coding import Answers, Array, Subject, code_weights
-from kernelatoms.report.figures.classes import class_matrix_figure, confusion_figure
+from kernelatoms.report.figures.classes import class_matrix_figure
 from kernelatoms.report.figures.code_energies import code_energy_figure
 from kernelatoms.report.figures.distributions import own_and_other_figure
 from kernelatoms.report.figures.style import share_shades
-from kernelatoms.report.origin import caution_words
 from kernelatoms.report.page import Fold, Picture, Section, Table
 from kernelatoms.report.sections.scores import (
+    CLASSES_IN_A_MATRIX,
     LONGEST_LIST,
-    accuracy_words,
-    confused_pairs,
-    confusion_counts,
+    answers_section,
     first_of,
-    recall_tables,
-    unknown_labels,
-    unknown_words,
 )
 from kernelatoms.report.words import count_words, label_words, percent, shorten
 
-_CLASSES_IN_A_MATRIX = 20
 _ROWS_SHOWN = 6
 _ATOMS_IN_A_LINE = 600
-
-
-def answers_section(subject: Subject, answers: Answers) -> Section:
-    """Return how many answers are right, class by class, and which are taken for which."""
-    classes = subject.anatomy.classes
-    words = [f"{accuracy_words(subject, answers)} {caution_words(subject.source)}"]
-    found = unknown_labels(subject, answers)
-    folds: list[Fold] = []
-    if found:
-        text, folds = unknown_words(found)
-        words.append(text)
-    matrix = confusion_counts(answers, len(classes))
-    wrong = int(matrix.sum() - np.trace(matrix))
-    table, more = recall_tables(classes, matrix)
-    folds += more
-    pictures = []
-    if matrix.sum() and len(classes) <= _CLASSES_IN_A_MATRIX:
-        caption = f"{wrong:,} of {int(matrix.sum()):,} rows are taken for another class."
-        figure, alt = confusion_figure(matrix, classes), f"Confusion matrix. {caption}"
-        shades = share_shades("Of a true class's rows:")
-        pictures.append(Picture(figure, caption, alt, shades))
-    elif wrong:
-        folds += confused_pairs(classes, matrix)
-    return Section("Accuracy", "\n\n".join(words), table, pictures, folds)
 
 
 def accuracy_section(
     subject: Subject, answers: Answers, shares: Answers, meaning: str, *terms: str
 ) -> Section:
-    """Return the same with the shares of classes, and on which atoms codes have their weight.
+    """Add to ``answers_section`` the shares of classes, and which atoms have the codes' weight.
 
     ``meaning`` says what the shares are; ``terms`` are the words of ``_own_and_other``.
     """
@@ -80,9 +50,9 @@ def _own_and_other(
     if not present:
         return None
     shown, which = present, ""
-    if len(present) > _CLASSES_IN_A_MATRIX:
+    if len(present) > CLASSES_IN_A_MATRIX:
         right = [float((shares.chosen[members[c]] == c).mean()) for c in present]
-        worst = np.argsort(right, kind="stable")[:_CLASSES_IN_A_MATRIX]
+        worst = np.argsort(right, kind="stable")[:CLASSES_IN_A_MATRIX]
         shown = [present[i] for i in sorted(worst)]
         which = f" The {len(shown)} least accurate of {len(present)} classes are drawn."
     own, other = ([part[members[c]] for c in shown] for part in (shares.own, shares.other))
@@ -219,8 +189,8 @@ def _weights_picture(weights: Array, classes: list[Any]) -> Picture:
         f"; the least, {percent(float(own[least]))}, of rows of {label_words(classes[least])}. "
         "The further from the diagonal weight lies, the less codes tell classes apart."
     )
-    if len(classes) > _CLASSES_IN_A_MATRIX:
-        lowest = present[np.argsort(own[present], kind="stable")[:_CLASSES_IN_A_MATRIX]]
+    if len(classes) > CLASSES_IN_A_MATRIX:
+        lowest = present[np.argsort(own[present], kind="stable")[:CLASSES_IN_A_MATRIX]]
         shown = np.sort(lowest)
         words += f" The {len(shown)} of {len(classes)} classes with the least are drawn."
         shares, classes = shares[np.ix_(shown, shown)], [classes[c] for c in shown]

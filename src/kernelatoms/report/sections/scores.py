@@ -1,4 +1,4 @@
-"""How good answers are, in words and tables: accuracy, balanced accuracy, recall by class."""
+"""How good answers are: accuracy, balanced accuracy, recall by class, confusions."""
 
 from collections import Counter
 from typing import Any
@@ -7,7 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.report.coding import Answers, Array, Subject
-from kernelatoms.report.page import Fold, Table
+from kernelatoms.report.figures.classes import confusion_figure
+from kernelatoms.report.figures.style import share_shades
+from kernelatoms.report.origin import caution_words
+from kernelatoms.report.page import Fold, Picture, Section, Table
 from kernelatoms.report.words import count_words, label_words, labels_words, percent, shorten
 
 _CLASSES_SHOWN = 12
@@ -15,6 +18,31 @@ _LABELS_NAMED = 5
 _PAIRS_SHOWN = 20
 # Lines of a list in full: more would make a page heavy.
 LONGEST_LIST = 500
+CLASSES_IN_A_MATRIX = 20
+
+
+def answers_section(subject: Subject, answers: Answers) -> Section:
+    """Return how many answers are right, class by class, and which are taken for which."""
+    classes = subject.anatomy.classes
+    words = [f"{accuracy_words(subject, answers)} {caution_words(subject.source)}"]
+    found = unknown_labels(subject, answers)
+    folds: list[Fold] = []
+    if found:
+        text, folds = unknown_words(found)
+        words.append(text)
+    matrix = _confusion_counts(answers, len(classes))
+    wrong = int(matrix.sum() - np.trace(matrix))
+    table, more = _recall_tables(classes, matrix)
+    folds += more
+    pictures = []
+    if matrix.sum() and len(classes) <= CLASSES_IN_A_MATRIX:
+        caption = f"{wrong:,} of {int(matrix.sum()):,} rows are taken for another class."
+        figure, alt = confusion_figure(matrix, classes), f"Confusion matrix. {caption}"
+        shades = share_shades("Of a true class's rows:")
+        pictures.append(Picture(figure, caption, alt, shades))
+    elif wrong:
+        folds += _confused_pairs(classes, matrix)
+    return Section("Accuracy", "\n\n".join(words), table, pictures, folds)
 
 
 def accuracy_words(subject: Subject, answers: Answers) -> str:
@@ -36,19 +64,19 @@ def accuracy_words(subject: Subject, answers: Answers) -> str:
     else:
         hardly = low <= often / n_rows
         words += f"A{guess}{', so the model is hardly better than guessing' * hardly}. "
-    balanced, n_labels = balanced_accuracy(subject, answers)
+    balanced, n_labels = _balanced_accuracy(subject, answers)
     return words + (
         "Balanced accuracy, the mean share of right answers over "
         f"{count_words(n_labels, 'class', 'classes')}, is {percent(balanced)}."
     )
 
 
-def balanced_accuracy(subject: Subject, answers: Answers) -> tuple[float, int]:
+def _balanced_accuracy(subject: Subject, answers: Answers) -> tuple[float, int]:
     """Return the mean recall of the labels that rows have, and how many these are.
 
     A label that the model never met is a class of which no row is right.
     """
-    matrix = confusion_counts(answers, len(subject.anatomy.classes))
+    matrix = _confusion_counts(answers, len(subject.anatomy.classes))
     totals = matrix.sum(axis=1)
     present = totals > 0
     n_labels = int(present.sum()) + len(unknown_labels(subject, answers))
@@ -90,7 +118,7 @@ def first_of(shown: int, of: int, noun: str, plural: str = "") -> str:
     return f"{start} {count_words(of, noun, plural)}"
 
 
-def recall_tables(classes: list[Any], matrix: Array) -> tuple[Table | None, list[Fold]]:
+def _recall_tables(classes: list[Any], matrix: Array) -> tuple[Table | None, list[Fold]]:
     """Return how many rows of every class are right; of many classes the worst, all in a fold."""
     present = np.flatnonzero(matrix.sum(axis=1))
     if not len(present):
@@ -124,7 +152,7 @@ def _recall_table(classes: list[Any], matrix: Array, shown: Array, caption: str)
     return Table(header, rows, caption)
 
 
-def confused_pairs(classes: list[Any], matrix: Array) -> list[Fold]:
+def _confused_pairs(classes: list[Any], matrix: Array) -> list[Fold]:
     """Return which classes are taken for which: the most frequent, and all."""
     wrong = matrix.copy()
     np.fill_diagonal(wrong, 0)
@@ -145,7 +173,7 @@ def confused_pairs(classes: list[Any], matrix: Array) -> list[Fold]:
     return folds
 
 
-def confusion_counts(answers: Answers, n_classes: int) -> NDArray[np.int64]:
+def _confusion_counts(answers: Answers, n_classes: int) -> NDArray[np.int64]:
     """Return how often class i (row) was taken for class j (column), of rows with known labels."""
     known = answers.truth >= 0
     places = answers.truth[known] * n_classes + answers.chosen[known]
