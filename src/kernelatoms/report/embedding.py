@@ -84,7 +84,9 @@ def _as_svg(figure: Any) -> str:
     renderer = _Renderer(width, height, file, image_dpi=dpi, metadata={"Date": None})
     try:
         figure.dpi = 72
-        _Canvas(figure, renderer)
+        # Layout engines ask the canvas for the renderer that will draw.
+        drawing: Any = FigureCanvasBase(figure)
+        drawing.get_renderer = lambda: renderer
         with rc_context({"svg.fonttype": "path"}):
             figure.draw(renderer)
     finally:
@@ -92,18 +94,6 @@ def _as_svg(figure: Any) -> str:
         figure.dpi = dpi
     renderer.finalize()
     return file.getvalue()
-
-
-class _Canvas(FigureCanvasBase):
-    """Gives layout engines the renderer that will draw."""
-
-    def __init__(self, figure: Any, renderer: Any) -> None:
-        super().__init__(figure)
-        self._renderer = renderer
-
-    def get_renderer(self) -> Any:
-        """Return the one renderer."""
-        return self._renderer
 
 
 class _Renderer(RendererSVG):
@@ -138,14 +128,7 @@ def needs_browser(text: str) -> bool:
 
 
 def stand_in(text: str) -> str:
-    """Return letters that matplotlib knows, about as wide as a text of any script.
-
-    Examples
-    --------
-    >>> from kernelatoms.report.embedding import stand_in
-    >>> stand_in("a中"), stand_in("กี")
-    ('a—', 'n')
-    """
+    """Return letters that matplotlib knows, about as wide as a text of any script."""
     if text.isascii():
         return text
     known = _known_letters()

@@ -127,7 +127,7 @@ def _report(
     """Check every argument, code the rows, and return both with the sections."""
     anatomy = dissect(model)
     X, y = _check_rows(anatomy, X, y)
-    source = _check_source(rows, X)
+    source = check_source(rows, None if X is None else n_rows_of(X))
     n_features = anatomy.n_features if X is None else int(X.shape[1])
     shape = check_image_shape(image_shape, n_features)
     names = check_names(feature_names, anatomy, n_features)
@@ -153,16 +153,6 @@ def _report(
         map_error = measure_map(anatomy, X)
     subject = Subject(model, anatomy, view, X, y, coded, decisions, map_error, source)
     return subject, _sections(subject, facts or {}, timing or {})
-
-
-def _check_source(rows: Any, X: Any) -> RowsOfFile:
-    if rows is None:
-        return RowsOfFile()
-    if not isinstance(rows, RowsOfFile):
-        raise TypeError(f"rows must be a RowsOfFile, got {rows!r}.")
-    if X is None:
-        raise ValueError("rows says where the rows of X come from: pass X too.")
-    return check_source(rows, n_rows_of(X))
 
 
 def _check_rows(anatomy: Anatomy, X: Any, y: Any) -> tuple[Any, Any]:

@@ -59,8 +59,14 @@ class RowsOfFile:
         return ", ".join([f"{number:d}", *names])
 
 
-def check_source(source: RowsOfFile, n_rows: int) -> RowsOfFile:
-    """Return a source if it fits so many rows of a report, or say what is wrong with it."""
+def check_source(source: Any, n_rows: int | None) -> RowsOfFile:
+    """Return where so many rows come from, by default numbered, or say what is wrong with it."""
+    if source is None:
+        return RowsOfFile()
+    if not isinstance(source, RowsOfFile):
+        raise TypeError(f"rows must be a RowsOfFile, got {source!r}.")
+    if n_rows is None:
+        raise ValueError("rows says where the rows of X come from: pass X too.")
     if source.numbers is not None:
         numbers = np.asarray(source.numbers)
         if numbers.shape != (n_rows,) or numbers.dtype.kind not in "iu":

@@ -16,14 +16,7 @@ _ISOLATE, _END = "\u2068", "\u2069"
 
 
 def count_words(count: int, noun: str, plural: str = "") -> str:
-    """Return a number with its noun.
-
-    Examples
-    --------
-    >>> from kernelatoms.report.words import count_words
-    >>> count_words(1, "row"), count_words(1200, "row"), count_words(2, "class", "classes")
-    ('1 row', '1,200 rows', '2 classes')
-    """
+    """Return a number with its noun: "1 row", "1,200 rows", "2 classes" (``plural``)."""
     return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
 
 
@@ -44,14 +37,7 @@ def list_words(words: Sequence[str]) -> str:
 
 
 def shorten(value: Any, longest: int = 32) -> str:
-    """Return a name in one line, its end cut off if it is long; Chinese letters count twice.
-
-    Examples
-    --------
-    >>> from kernelatoms.report.words import shorten
-    >>> shorten("a long name", 8), shorten("中文的名字", 8)
-    ('a long …', '中文的…')
-    """
+    """Return a name in one line, its end cut off if it is long; Chinese letters count twice."""
     text = " ".join(str(value).split())
     ends = np.cumsum([columns(letter) for letter in text])
     if not len(ends) or ends[-1] <= longest:
@@ -66,14 +52,7 @@ def runs_leftward(text: str) -> bool:
 
 
 def isolate(text: str) -> str:
-    """Return a text that does not disturb the order of the words beside it.
-
-    Examples
-    --------
-    >>> from kernelatoms.report.words import isolate
-    >>> isolate("rose"), isolate("ורד") == "ורד"
-    ('rose', False)
-    """
+    """Return a text that does not disturb the order of the words beside it."""
     return f"{_ISOLATE}{text}{_END}" if runs_leftward(text) else text
 
 
@@ -90,30 +69,13 @@ def label_words(label: Any) -> str:
 
 
 def labels_words(labels: Sequence[Any], most: int) -> str:
-    """Return classes with commas; of many the first, and of how many these are.
-
-    Examples
-    --------
-    >>> from kernelatoms.report.words import labels_words
-    >>> labels_words(["a", "b"], 3), labels_words(range(31), 3)
-    ('a, b', '0, 1, 2 (the first 3 of 31)')
-    """
+    """Return classes with commas; of many the first, and of how many these are."""
     shown = ", ".join(isolate(str(label)) for label in labels[:most])
     return shown if len(labels) <= most else f"{shown} (the first {most} of {len(labels):,})"
 
 
 def settings_in_words(estimator: Any) -> str:
-    """Return an estimator's class and those of its settings that are not the defaults.
-
-    Examples
-    --------
-    >>> from kernelatoms import KSVD
-    >>> from kernelatoms.report.words import settings_in_words
-    >>> settings_in_words(KSVD(n_atoms=30, max_iter=5))
-    'KSVD with n_atoms 30 and max_iter 5'
-    >>> settings_in_words(KSVD())
-    'KSVD as it comes'
-    """
+    """Return an estimator's class and its settings other than the defaults: "KSVD with tol 0"."""
     name = type(estimator).__name__
     if not isinstance(estimator, BaseEstimator):
         return name

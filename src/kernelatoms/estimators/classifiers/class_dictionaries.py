@@ -278,6 +278,7 @@ class ClassDictionaryClassifier(CodeClassifier, CallbackSupportMixin, Estimator)
         self.__dict__.pop("feature_names_in_", None)
 
     def _decision_function(self, X: Any) -> Array:
+        check_is_fitted(self)
         if len(self.classes_) != 2 or self._precomputed:
             return super()._decision_function(X)
         shares = first_largest(*self._shares_of_classes(self._validated(X)))

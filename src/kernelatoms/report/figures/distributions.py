@@ -58,13 +58,12 @@ def usage_figure(shares: Mapping[Any, Any]) -> Figure:
     names = ("atom, by how often it is used", "rows that use it")
     if len(falling) > 1:
         figure = class_curves_figure(falling, *names)
-        for ax in figure.axes:
-            ax.yaxis.set_major_formatter(_percent)
-        return figure
-    (values,) = falling.values()
-    figure, ax = _one_curve(values, *names)
-    ax.set_ylim(bottom=0)
-    ax.yaxis.set_major_formatter(_percent)
+    else:
+        (values,) = falling.values()
+        figure, ax = _one_curve(values, *names)
+        ax.set_ylim(bottom=0)
+    for ax in figure.axes:
+        ax.yaxis.set_major_formatter(_percent)
     return figure
 
 
@@ -140,16 +139,13 @@ def class_curves_figure(
     """
     # A list: long names may be the same when they are cut.
     named = [(as_label(label), np.asarray(each, np.float64)) for label, each in curves.items()]
-    if len(named) + (total is not None) <= _TOGETHER:
-        figure, ax = new_plot(xlabel, ylabel)
-        _draw_together(ax, named, total)
-        if len(named) + (total is not None) > 1:
-            _legend_below(figure)
-    elif len(named) <= _SMALL_PLOTS:
+    n_curves = len(named) + (total is not None)
+    if n_curves > _TOGETHER and len(named) <= _SMALL_PLOTS:
         return _small_plots(named, xlabel, ylabel, total)
-    else:
-        figure, ax = new_plot(xlabel, ylabel)
-        _draw_band(ax, named, total)
+    figure, ax = new_plot(xlabel, ylabel)
+    draw = _draw_together if n_curves <= _TOGETHER else _draw_band
+    draw(ax, named, total)
+    if n_curves > 1:
         _legend_below(figure)
     ax.set_ylim(bottom=0)
     ax.xaxis.set_major_locator(whole_numbers())
@@ -168,7 +164,9 @@ def _small_plots(named: list[tuple[str, Array]], xlabel: str, ylabel: str, total
     n_lines = -(-len(named) // _ACROSS)
     figure = Figure(figsize=(WIDTH, 0.9 + 0.95 * n_lines), layout="constrained")
     axes: Any = figure.subplots(n_lines, _ACROSS, sharex=True, sharey=True, squeeze=False)
-    middle = total if total is not None else _middle([values for _, values in named])
+    middle, what = total, "all classes"
+    if total is None:
+        middle, what = np.nanmedian(_even(named), axis=0), "the median class"
     for ax, (name, values) in zip(axes.flat, named, strict=False):
         ax.plot(_places(middle), middle, color=GREY, linewidth=1.0, linestyle="--")
         ax.plot(_places(values), values, color=COLOURS[0], linewidth=1.6)
@@ -183,7 +181,6 @@ def _small_plots(named: list[tuple[str, Array]], xlabel: str, ylabel: str, total
     axes[0, 0].set_ylim(bottom=0)
     axes[0, 0].xaxis.get_major_locator().set_params(integer=True, nbins=3)
     solid, dashed = axes[0, 0].lines[1], axes[0, 0].lines[0]
-    what = "all classes" if total is not None else "the median class"
     figure.legend([solid, dashed], ["the class", what], frameon=False, fontsize=9, ncols=2,
                   loc="outside upper center")  # fmt: skip
     figure.supxlabel(xlabel, fontsize=10)
@@ -192,7 +189,7 @@ def _small_plots(named: list[tuple[str, Array]], xlabel: str, ylabel: str, total
 
 
 def _draw_band(ax: Any, named: list[tuple[str, Array]], total: Any) -> None:
-    values = _even([each for _, each in named])
+    values = _even(named)
     ends = np.nanmean(values, axis=1)
     names = [name for name, _ in named]
     places = np.arange(1, values.shape[1] + 1)
@@ -216,14 +213,10 @@ def _legend_below(figure: Figure) -> None:
     figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=9)
 
 
-def _even(curves: list[Array]) -> Array:
+def _even(named: list[tuple[str, Array]]) -> Array:
     """Return curves as rows; those that end early have no values after that."""
-    longest = max(len(values) for values in curves)
-    return np.array([np.pad(v, (0, longest - len(v)), constant_values=np.nan) for v in curves])
-
-
-def _middle(curves: list[Array]) -> Array:
-    return np.asarray(np.nanmedian(_even(curves), axis=0))
+    longest = max(len(values) for _, values in named)
+    return np.array([np.pad(v, (0, longest - len(v)), constant_values=np.nan) for _, v in named])
 
 
 def _places(values: Any) -> Array:

@@ -172,13 +172,6 @@ def outline(curve: Any, most: int) -> tuple[Array, Array]:
     """Return places and values of a curve, at most so many: a page cannot show more points.
 
     Of a longer curve, the lowest and the highest value of every stretch are kept.
-
-    Examples
-    --------
-    >>> from kernelatoms.report.figures.rows import outline
-    >>> places, values = outline([0, 9, 1, 2, 3, 3, -5, 4], most=4)
-    >>> places.tolist(), values.tolist()
-    ([0, 1, 4, 5], [0, 9, -5, 4])
     """
     values = np.asarray(curve)
     if len(values) <= most:

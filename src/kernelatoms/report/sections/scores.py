@@ -106,14 +106,7 @@ def unknown_words(found: list[tuple[str, int]]) -> tuple[str, list[Fold]]:
 
 
 def first_of(shown: int, of: int, noun: str, plural: str = "") -> str:
-    """Return how a list begins: "All 7 rows", or "The first 500 of 1,234 rows".
-
-    Examples
-    --------
-    >>> from kernelatoms.report.sections.scores import first_of
-    >>> first_of(7, 7, "row"), first_of(500, 1234, "row")
-    ('All 7 rows', 'The first 500 of 1,234 rows')
-    """
+    """Return how a list begins: "All 7 rows", or "The first 500 of 1,234 rows"."""
     start = "All" if shown == of else f"The first {shown:,} of"
     return f"{start} {count_words(of, noun, plural)}"
 
@@ -181,15 +174,7 @@ def _confusion_counts(answers: Answers, n_classes: int) -> NDArray[np.int64]:
 
 
 def wilson_interval(right: int, n_rows: int) -> tuple[float, float]:
-    """Return the 95% interval of a share by Wilson's score, which also holds near 0 and 1.
-
-    Examples
-    --------
-    >>> from kernelatoms.report.sections.scores import wilson_interval
-    >>> low, high = wilson_interval(95, 100)
-    >>> print(f"{low:.3f} to {high:.3f}")
-    0.888 to 0.978
-    """
+    """Return the 95% interval of a share by Wilson's score, which also holds near 0 and 1."""
     z = 1.96
     share, extra = right / n_rows, z * z / n_rows
     half = float(z * np.sqrt(share * (1 - share) / n_rows + extra / (4 * n_rows)))
