@@ -15,7 +15,6 @@ from kernelatoms.report.figures.sheet import Cell, sheet_figure
 from kernelatoms.report.view import View, check_names, make_view
 from kernelatoms.report.words import shorten
 
-ORDERS = ("energy", "use", "purity", "coherence", "number")
 # Atoms on a sheet by default: as images, as curves, as bars with names.
 _IMAGES, _CURVES, _TABLES = 30, 20, 12
 
@@ -140,16 +139,16 @@ def ordered(numbers: AtomNumbers, order: str | None) -> NDArray[np.intp]:
     """Return the numbers of all atoms, the first to be drawn first."""
     if order is None:
         order = "number" if numbers.energy is None else "energy"
-    if not isinstance(order, str) or order not in ORDERS:
-        words = ", ".join(repr(name) for name in ORDERS)
-        raise ValueError(f"order must be one of {words}, got {order!r}.")
-    values: Any = {
+    orders: dict[str, Any] = {
         "energy": numbers.energy,
         "use": numbers.uses,
         "purity": numbers.purity,
         "coherence": numbers.coherence,
         "number": -np.arange(len(numbers.coherence)),
-    }[order]
+    }
+    if not isinstance(order, str) or order not in orders:
+        raise ValueError(f"order must be one of {', '.join(map(repr, orders))}, got {order!r}.")
+    values = orders[order]
     if values is None:
         raise ValueError(f"order={order!r} needs {'y' if order == 'purity' else 'X'}.")
     return np.argsort(-np.nan_to_num(values.astype(np.float64), nan=-1.0), kind="stable")

@@ -151,9 +151,12 @@ def rows_of_file(table: Any, record: Any, X: Any, kept: Any) -> RowsOfFile:
 
 def record_facts(record: Any, data: Path | None, source: Any) -> dict[str, str]:
     """Return what a model file's record says, for the first table of a page."""
+    file = [record.data["file"]] if "file" in record.data else []
+    counted = [name for name in ("rows", "features") if name in record.data]
+    sizes = [f"{record.data[name]:,} {name}" for name in counted]
     facts = {
         "model": record.name or "not recorded",
-        "trained on": _trained_on(record.data),
+        "trained on": ", ".join([*file, *sizes]) or "not recorded",
         "shown on": "no rows" if data is None else data.name,
         **({"these rows are": _origin(source.learned)} if source is not None else {}),
         "label": record.label or "none",
@@ -175,11 +178,6 @@ def _origin(learned: float | None) -> str:
     if learned in (0, 1):
         return "the ones it learned from" if learned else "others than it learned from"
     return f"{learned:.1%} rows it learned from"
-
-
-def _trained_on(data: dict[str, Any]) -> str:
-    sizes = [f"{data[name]:,} {name}" for name in ("rows", "features") if name in data]
-    return ", ".join([*([data["file"]] if "file" in data else []), *sizes]) or "not recorded"
 
 
 # What a fit may have recorded of its folds beside their accuracy, and in which words.

@@ -76,9 +76,8 @@ class ClassDictionaryClassifier(CodeClassifier, CallbackSupportMixin, Estimator)
         Code a signal over every class's dictionary by itself, or once over all of them together,
         and count what each class's part of that code leaves.
     n_neighbors : int, optional
-        Code a signal over so many atoms alone: those nearest to it in feature space, of every
-        class by itself or of all together, as ``scheme`` says. A locality constrained dictionary;
-        rows must then be complete. By default all atoms may be used.
+        Code a signal over this many atoms alone, the nearest to it in feature space, of every
+        class or of all together, as ``scheme`` says; rows must then be complete.
     calibrate : bool, default=False
         Whether to learn how sure answers are, from the rows left out of three more fits.
     random_state : int, RandomState or None
@@ -296,10 +295,7 @@ class ClassDictionaryClassifier(CodeClassifier, CallbackSupportMixin, Estimator)
         )  # fmt: skip
 
     def _code_to_decide(self, X: Array) -> tuple[scipy.sparse.csr_array, Array, Array]:
-        """Return the codes that decide over all atoms, what they leave, and what each class does.
-
-        Those over the answer's dictionary, or over all dictionaries together.
-        """
+        """Return the codes that decide, what they leave, and what each class leaves."""
         if self.scheme == "collective":
             joint, residuals = self._code_jointly(X)
             return joint.to_csr(), joint.error, residuals

@@ -28,11 +28,10 @@ class DKSVDClassifier(LabelDictionary):
     n_nonzero_coefs : int, optional
         The most atoms a signal uses; by default a tenth of the features, at least 1.
     label_weight : float, default=1.0
-        beta, where signals have unit energy on average; other signals are weighed as if they had.
-        With 0 the decision is a ridge regression on the codes of plain K-SVD.
+        beta, in units of the signals' mean energy. With 0 the decision is a ridge regression on
+        the codes of plain K-SVD.
     ridge : float, default=0.01
-        Weight of |Theta|^2 in the ridge regression that Theta starts from, for signals of unit
-        energy too.
+        Weight of |Theta|^2 in the ridge regression that Theta starts from, in the same units.
     init_max_iter : int, default=20
         The most passes over each class alone, before the classes come together.
     max_iter : int, default=5
@@ -157,13 +156,12 @@ class LCKSVDClassifier(LabelDictionary):
     variant : {1, 2}, default=2
         Whether Theta is found after the atoms or with them.
     consistency_weight : float, default=0.1
-        alpha, where signals have unit energy on average; other signals are weighed as if they had.
-        With 0, variant 2 is D-KSVD.
+        alpha, in units of the signals' mean energy. With 0, variant 2 is D-KSVD.
     label_weight : float, default=0.1
         beta, likewise, in variant 2. With 0, variant 2 is variant 1.
     ridge : float, default=0.01
-        Weight of |Theta|^2 in ridge regressions: the one that maps start from, and variant 1's
-        decision; for signals of unit energy too.
+        Weight of |Theta|^2 in the ridge regressions that maps start from, and of variant 1's
+        decision; in the same units.
     init_max_iter : int, default=20
         The most passes over each class alone, before the classes come together.
     max_iter : int, default=5

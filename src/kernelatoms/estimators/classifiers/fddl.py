@@ -60,8 +60,7 @@ class FDDLClassifier(SupervisedDictionary):
     n_atoms_per_class : int, optional
         Atoms of every class; by default as many as features, or as the class has rows.
     l1_weight : float, default=0.2
-        lambda_1, also of the codes of new rows, where signals have unit energy on average; other
-        signals are weighed as if they had.
+        lambda_1, also for new rows, in units of the signals' root mean energy.
     fisher_weight : float, default=0.001
         lambda_2; with 0 classes are held apart by their atoms alone.
     convexity : float, default=1.0
@@ -74,8 +73,8 @@ class FDDLClassifier(SupervisedDictionary):
     mean_weight : float, optional
         g; by default ``fisher_weight`` in the local decision and 0.5 in the global one.
     init_max_iter : int, default=10
-        The most passes of l1 dictionary learning over each class alone, before the classes come
-        together; 0 starts from k-means centres as they are.
+        The most passes over each class alone, before the classes come together; 0 starts from
+        k-means centres as they are.
     max_iter : int, default=5
         The most passes: an update of all atoms, then of all codes.
     tol : float, default=1e-4
@@ -108,9 +107,9 @@ class FDDLClassifier(SupervisedDictionary):
 
     Notes
     -----
-    Shares of classes, which ``decision_function`` returns and ``predict_proba`` without
-    ``calibrate``, are 1 / e over the sum of all, with e what a class leaves of a row in the sense
-    of ``decision``; an e below 10 eps of the row's energy counts as that.
+    ``decision_function``, and ``predict_proba`` without ``calibrate``, return shares: 1 / e over
+    the sum of all, with e what a class leaves of a row in the sense of ``decision``, at least 10
+    eps of the row's energy.
 
     Examples
     --------

@@ -76,7 +76,7 @@ class KSADClassifier(SeededSearch, LowRankMap, SupervisedDictionary):
     ----------
     n_atoms : int, optional
         Size of the dictionary, and rank of the map; by default 500, or fewer if there are fewer
-        rows. More than the rank of the landmarks' kernel matrix are left out, with a warning.
+        rows. What exceeds the rank of the landmarks' kernel is left out, with a warning.
     kernel : str, callable, object or class, default="rbf"
         As in ``KernelLinearizer``.
     gamma : float, "scale", "auto", "spread" or None, default="spread"
@@ -92,12 +92,10 @@ class KSADClassifier(SeededSearch, LowRankMap, SupervisedDictionary):
     sampling : str or array of shape (n_landmarks, n_features), default="uniform"
         How landmarks are chosen, as in ``KernelLinearizer``: "uniform" or "kmeans" in the paper.
     solver : {"auto", "full", "randomized"}, default="auto"
-        Eigen-decomposition of the landmarks' kernel matrix, as in ``KernelLinearizer``.
-        "randomized" is the paper's block Krylov method; with less than about 3.2 landmarks for
-        every atom it is "full", and exact.
+        As in ``KernelLinearizer``. "randomized" is the paper's block Krylov method; with less than
+        about 3.2 landmarks per atom it is "full", and exact.
     l1_weight : float, default=0.01
-        Weight of the l1 penalty; relative to the root mean energy of the signals, which the
-        within-class metric makes 1.
+        Weight of the l1 penalty, relative to the root mean energy of the signals.
     fisher_weight : float, default=0
         Weight of the discriminative term, 0.01 in the paper; relative to the mean energy of the
         signals. In the within-class metric it gained nothing on the data sets tried.

@@ -276,7 +276,15 @@ class LabelDictionary(SupervisedDictionary):
         super()._check_parameters()
         check_count("init_max_iter", self.init_max_iter)
         check_real("ridge", self.ridge, low=0, low_open=True)
-        _check_class_weight(self.class_weight)
+        given = self.class_weight
+        if isinstance(given, dict):
+            for label, weight in given.items():
+                check_real(f"class_weight[{label!r}]", weight, low=0, low_open=True)
+        elif not (given is None or (isinstance(given, str) and given == "balanced")):
+            raise ValueError(
+                "class_weight must be None, 'balanced' or a dict of numbers by labels, got "
+                f"{given!r}."
+            )
         for name in ("n_atoms", "n_nonzero_coefs"):
             if getattr(self, name) is not None:
                 check_count(name, getattr(self, name))
@@ -287,15 +295,3 @@ class LabelDictionary(SupervisedDictionary):
     def _check_decision(self, n_classes: int, n_atoms: int) -> None:
         require_count(self, "n_nonzero_coefs_", high=n_atoms)
         require_floats(self, "coef_", (n_classes, n_atoms))
-
-
-def _check_class_weight(given: Any) -> None:
-    """Refuse weights of classes that are none."""
-    if given is None or (isinstance(given, str) and given == "balanced"):
-        return
-    if not isinstance(given, dict):
-        raise ValueError(
-            f"class_weight must be None, 'balanced' or a dict of numbers by labels, got {given!r}."
-        )
-    for label, weight in given.items():
-        check_real(f"class_weight[{label!r}]", weight, low=0, low_open=True)

@@ -43,13 +43,6 @@ class Figure(matplotlib.figure.Figure):
         return file.getvalue(), {"width": round(100 * self.get_figwidth())}
 
 
-def check_flags(**flags: Any) -> None:
-    """Refuse flags, by name, that are neither True nor False."""
-    for name, value in flags.items():
-        if not isinstance(value, bool | np.bool_):
-            raise TypeError(f"{name} must be True or False, got {value!r}.")
-
-
 def new_plot(xlabel: str, ylabel: str, height: float = 3.5) -> tuple[Figure, Any]:
     """Return a figure with one axes, a pale grid and named axes."""
     figure = Figure(figsize=(WIDTH, height), layout="constrained")

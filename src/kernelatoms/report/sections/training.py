@@ -124,9 +124,8 @@ def learning_section(subject: Subject) -> Section | None:
     pictures: list[Picture] = []
     if subject.anatomy.learners:
         titles.append("Convergence")
-        text, found = _convergence(subject.anatomy)
+        text, pictures = _convergence(subject.anatomy)
         words.append(text)
-        pictures += found
     if subject.anatomy.linearizer is not None:
         titles.append("Kernel map" if not titles else "kernel map")
         text, picture = _kernel_map(subject.anatomy.linearizer)
