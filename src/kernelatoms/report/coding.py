@@ -31,8 +31,7 @@ _UNKNOWN = -1
 class Answers:
     """The class that a model chose for every row, and the true one, -1 where it is not known.
 
-    ``own`` says how well the true class does and ``other`` how well the best of the others; both
-    are NaN where the label is not known.
+    ``own`` says how well the true class does, ``other`` the best of the others; NaN if unknown.
     """
 
     chosen: NDArray[np.intp]
@@ -124,10 +123,9 @@ class Weights:
 
 
 def code_weights(anatomy: Anatomy, X: Any, y: Any) -> Weights | None:
-    """Return on which atoms the codes of every class's rows have their weight.
+    """Return on which atoms the codes of every class's rows have their weight; of many rows some.
 
-    Of some rows where there are very many. None where a row is coded over one class's atoms alone,
-    its answer's.
+    None where a row is coded over one class's atoms alone, its answer's.
     """
     if not (anatomy.keeps_rows or anatomy.codes_jointly or anatomy.supervised):
         return None
@@ -161,10 +159,7 @@ def _marks(classes: NDArray[np.intp], n_classes: int) -> scipy.sparse.csr_array:
 
 
 def code_signals(anatomy: Anatomy, signals: Array) -> tuple[list[scipy.sparse.csr_array], Array]:
-    """Return the codes over every dictionary, and what each leaves: (n_signals, n_dictionaries).
-
-    Where signals are coded over all dictionaries together, each one's part of these codes.
-    """
+    """Return codes over every dictionary, or its part of joint codes, and what each leaves."""
     learners = anatomy.learners
     if anatomy.codes_jointly:
         joint, residuals = anatomy.last._code_jointly(signals)

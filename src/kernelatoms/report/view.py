@@ -145,10 +145,7 @@ def _trace_back(steps: Sequence[Any], probe: Array, *, table: bool) -> _Trace:
 
 
 def _undo(step: Any, rows: Array) -> tuple[Array, Array] | None:
-    """Return (rows before a step less where 0 was, where 0 was); None without affine inverse.
-
-    Sums of atoms must stay sums: an inverse that bends them (of a logarithm, say) is none.
-    """
+    """Return (rows before a step less where 0 was, where 0 was); None without affine inverse."""
     if isinstance(step, FunctionTransformer) and step.func and not step.inverse_func:
         return None
     if not hasattr(step, "inverse_transform"):
@@ -163,6 +160,7 @@ def _undo(step: Any, rows: Array) -> tuple[Array, Array] | None:
     origin, once, twice = np.split(result, [1, 1 + len(rows)])
     once, twice = once - origin, twice - origin
     size = float(np.abs(twice).max())
+    # Sums of atoms must stay sums: an inverse that bends them (of a logarithm, say) is none.
     straight = np.isfinite(size) and np.allclose(twice, 2 * once, rtol=1e-3, atol=1e-5 * size)
     return (once, origin[0]) if straight else None
 

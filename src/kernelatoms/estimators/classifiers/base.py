@@ -262,10 +262,9 @@ def likeliest_temperature(
     label_smoothing: float,
     weights: Array | None = None,
 ) -> float:
-    """Return the inverse temperature under which labels are likeliest.
+    """Return the inverse temperature under which labels, numbers of classes, are likeliest.
 
-    ``labels`` are numbers of classes, ``weights`` those of rows; ``label_smoothing`` above 0 makes
-    no label impossible.
+    ``label_smoothing`` above 0 makes no label impossible.
     """
     rows = np.arange(len(labels))
 
@@ -282,10 +281,7 @@ def likeliest_temperature(
 
 
 def first_largest(probabilities: Array, best: NDArray[np.intp]) -> Array:
-    """Return probabilities of which the answers' are the first of the largest.
-
-    Rounding may make a class that is a little worse equal to the answer.
-    """
+    """Return probabilities, the answers' the largest: rounding may make others equal to them."""
     rows = np.flatnonzero(probabilities.argmax(axis=1) != best)
     if len(rows):
         largest = probabilities[rows].max(axis=1)

@@ -201,10 +201,10 @@ class CRCClassifier(RepresentationClassifier):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_flag("normalize_columns", self.normalize_columns)
-        if not (isinstance(self.mu, str) and self.mu == "search"):
-            if isinstance(self.mu, str):
-                raise ValueError(f"mu must be a number above 0 or 'search', got {self.mu!r}.")
+        if not isinstance(self.mu, str):
             check_real("mu", self.mu, low=0, low_open=True)
+        elif self.mu != "search":
+            raise ValueError(f"mu must be a number above 0 or 'search', got {self.mu!r}.")
 
     def _sees_columns(self, kernel: Kernel) -> bool:
         """Kernel values as vectors classify better than feature space, by evidence."""

@@ -162,14 +162,11 @@ class RepresentationClassifier(CodeClassifier, NeighborChoice, Estimator):
 
     def _made_projection(self, kernel: Kernel) -> Projection | None:
         given = self.projection
-        if isinstance(given, str) and given == "auto":
+        if self._is_auto:
             given = "identity" if self._sees_columns(kernel) else None
         projection = make_projection(given)
-        if (
-            projection is None
-            and self.residual_norm == "l1"
-            and not isinstance(kernel, LinearKernel)
-        ):
+        in_space = projection is None and not isinstance(kernel, LinearKernel)
+        if in_space and self.residual_norm == "l1":
             raise ValueError(
                 "residual_norm='l1' counts the entries of residuals, which vectors of a feature "
                 "space do not have; use projection='identity' (or 'auto'), or kernel='linear'."

@@ -268,10 +268,7 @@ class TrainingDictionary:
 
 
 def check_approximate(distance: Any, kernel: Kernel) -> str:
-    """Return the distance by name that approximate search goes by, or refuse it.
-
-    ``distance`` None is that of the kernel's feature space.
-    """
+    """Return the name of a distance (None: of feature space) for approximate search, or refuse."""
     if isinstance(distance, Correlation):
         return "correlation"
     if isinstance(distance, L2) or (

@@ -50,10 +50,7 @@ def spectrum_figure(eigenvalues: Any) -> Figure:
 
 
 def usage_figure(shares: Mapping[Any, Any]) -> Figure:
-    """Draw how often atoms are used, the most used first: one line per dictionary.
-
-    ``shares`` holds, for every atom of each dictionary, the share of rows that use it.
-    """
+    """Draw the shares of rows that use each atom, the most used first: one line per dictionary."""
     falling = {name: -np.sort(-np.asarray(v, np.float64)) for name, v in shares.items()}
     names = ("atom, by how often it is used", "rows that use it")
     if len(falling) > 1:
@@ -99,9 +96,8 @@ def own_and_other_figure(
 ) -> Figure:
     """Draw for every class how its own dictionary does on its rows, and how the best other.
 
-    ``own`` and ``other`` are shares, one array per class, with a value for each of its rows;
-    ``what`` says what they are, and ``dictionary`` what a class is represented by. Boxes span the
-    middle half of the rows, lines the middle 90%; marks are medians.
+    ``own`` and ``other`` are shares of each class's rows; ``what`` says which, and ``dictionary``
+    what a class is represented by. Boxes span the middle half, lines the middle 90%.
     """
     height = 1.2 + (0.4 if len(labels) <= 10 else 0.3) * len(labels)
     figure, ax = new_plot(what, "", height)

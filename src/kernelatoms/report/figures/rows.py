@@ -169,10 +169,7 @@ def pair_figure(
 
 
 def outline(curve: Any, most: int) -> tuple[Array, Array]:
-    """Return places and values of a curve, at most so many: a page cannot show more points.
-
-    Of a longer curve, the lowest and the highest value of every stretch are kept.
-    """
+    """Return places and values of a curve; of a long one the lowest and highest of stretches."""
     values = np.asarray(curve)
     if len(values) <= most:
         return np.arange(len(values)), values

@@ -90,10 +90,7 @@ def mistakes_section(
     ranking: Ranking,
     draw: Callable[[int], tuple[int, Picture]],
 ) -> Section | None:
-    """Show the mistakes with the largest margin, or the closest calls if there are none.
-
-    ``draw`` returns a row's best class beside the true one, and its picture.
-    """
+    """Show the mistakes of the largest margin, or the closest calls; ``draw`` names the rival."""
     known, margin = np.flatnonzero(answers.truth >= 0), ranking.margin
     wrong = known[answers.chosen[known] != answers.truth[known]]
     ranked = wrong if len(wrong) else known[np.isfinite(margin[known])]

@@ -72,10 +72,7 @@ def accuracy_words(subject: Subject, answers: Answers) -> str:
 
 
 def _balanced_accuracy(subject: Subject, answers: Answers) -> tuple[float, int]:
-    """Return the mean recall of the labels that rows have, and how many these are.
-
-    A label that the model never met is a class of which no row is right.
-    """
+    """Return the mean recall of labels, 0 of those the model never met, and how many there are."""
     matrix = _confusion_counts(answers, len(subject.anatomy.classes))
     totals = matrix.sum(axis=1)
     present = totals > 0
