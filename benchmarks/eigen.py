@@ -49,7 +49,7 @@ def _norm(W: Any, values: Any, vectors: Any) -> float:
 
 def krylov(n: int, gamma: float, rank: int, seed: int = 0, **options: int) -> Call:
     from kernelatoms import KernelLinearizer
-    from kernelatoms.features.krylov import leading_eigenpairs
+    from kernelatoms.features.linear_algebra import leading_eigenpairs
 
     W = gram(n, gamma)
     defaults = KernelLinearizer().get_params()

@@ -9,7 +9,7 @@ import pytest
 from matplotlib.figure import Figure
 
 import kernelatoms
-from kernelatoms import coding, datasets, report, similarity
+from kernelatoms import codec, coding, datasets, report, similarity
 from kernelatoms.cli.app import main
 
 DOCS = Path(__file__).parent
@@ -111,6 +111,10 @@ def public_names():
     yield from (f"kernelatoms.{name}" for name in kernelatoms.__all__ if name != "__version__")
     for room in (datasets, coding, report, similarity):
         yield from (f"{room.__name__}.{name}" for name in room.__all__)
+    # Most of them are names of kernelatoms.
+    yield from (
+        f"kernelatoms.codec.{name}" for name in codec.__all__ if name not in kernelatoms.__all__
+    )
 
 
 @pytest.mark.parametrize("name", list(public_names()))

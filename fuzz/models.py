@@ -51,7 +51,7 @@ from kernelatoms import (
     load_model,
     save_model,
 )
-from kernelatoms.cli import look
+from kernelatoms.cli import info
 from kernelatoms.files import ModelFileError, ModelRecord
 
 Rng = np.random.Generator
@@ -91,7 +91,7 @@ def prepare() -> Play:
         except ModelFileError as error:
             check_words(error)
             return "refused"
-        look._model_facts(path)
+        info._model_facts(path)
         if not knows:
             _same(_answers(model, original.X), original.answers)
             return "unharmed"

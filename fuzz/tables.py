@@ -25,10 +25,10 @@ from pyarrow import feather, parquet
 from fuzz.models import other_array, promising_npy
 from fuzz.mutations import NUMBERS, damaged, word
 from fuzz.running import Play, check_words
-from kernelatoms.cli import look
+from kernelatoms.cli import info
 from kernelatoms.files import ModelRecord, Table, TableError, read_table, rows_for, training_set
-from kernelatoms.files.tables.labels import labels_for
 from kernelatoms.files.tables.matching import row_identifiers
+from kernelatoms.files.tables.roles import labels_for
 
 Rng = np.random.Generator
 
@@ -135,7 +135,7 @@ def _use(rng: Rng, table: Table, record: ModelRecord, path: Path) -> str:
     n_features = int(rng.integers(1, 6))
     by_place = ModelRecord()
     uses: list[Callable[[], Any]] = [
-        lambda: look._table_facts(path, None),
+        lambda: info._table_facts(path, None),
         lambda: training_set(table, label),
         lambda: rows_for(table, record, 3),
         lambda: rows_for(table, by_place, n_features),

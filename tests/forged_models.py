@@ -23,7 +23,11 @@ def header_of(members, version=1, record=None):
         for name, data in members.items()
         if name != HEADER
     }
-    header = {"format_version": version, "members": digests, "record": record or {}}
+    return with_digest({"format_version": version, "members": digests, "record": record or {}})
+
+
+def with_digest(header):
+    """Return the text of a header with its own digest."""
     text = json.dumps(header, sort_keys=True, separators=(",", ":"))
     return json.dumps({**header, "digest": hashlib.sha256(text.encode()).hexdigest()})
 

@@ -78,6 +78,8 @@ def code(machine, form, X, D, alpha, **options):
     else:
         rows = (machine.array(X), machine.array(D)) if form == "rows" else None
         asked = (products, local, gram_times)
+        if rows and machine.name == "tensors":  # which need nothing but the rows
+            asked = (None, None, None)
         coded = machine.lasso_without_gram(*asked, n, m, X.dtype, alpha, rows=rows, **options)
     return unpacked(machine, coded, n, m)
 

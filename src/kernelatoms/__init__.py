@@ -43,7 +43,7 @@ _HOMES = {name: entry.module for name, entry in ESTIMATORS.items()} | {
     "save_model": "files.models.model_file",
     "sparse_encode": "estimators.coding.encode",
     "store_codes": "estimators.coding.stored_codes",
-    "to_device": "estimators.devices.to_device",
+    "to_device": "estimators.devices.conversion",
     "use_device": "estimators.devices.use_device",
 }
 _ROOMS = ("codec", "coding", "datasets", "files", "report", "similarity")

@@ -33,7 +33,7 @@ from kernelatoms.estimators.coding.residual_norms import residual_norms as resid
 from kernelatoms.estimators.coding.sparse_coder import SparseCoder as SparseCoder
 from kernelatoms.estimators.coding.stored_codes import StoredCodes as StoredCodes
 from kernelatoms.estimators.coding.stored_codes import store_codes as store_codes
-from kernelatoms.estimators.devices.to_device import to_device as to_device
+from kernelatoms.estimators.devices.conversion import to_device as to_device
 from kernelatoms.estimators.devices.use_device import use_device as use_device
 from kernelatoms.estimators.inspection.atom_numbers import AtomNumbers as AtomNumbers
 from kernelatoms.estimators.inspection.atom_numbers import atom_numbers as atom_numbers

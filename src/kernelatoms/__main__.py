@@ -4,7 +4,7 @@ import gc
 import sys
 
 from kernelatoms.cli import interrupts
-from kernelatoms.lazy import missing_extra
+from kernelatoms.lazy import OF_CLI, missing_extra
 
 # Containers made before the collector of cycles looks: modules and figures are very many and stay,
 # and looking through them again and again took a tenth of a command's time.
@@ -28,12 +28,13 @@ def main() -> None:
 def _run() -> int:
     try:
         from kernelatoms.cli.app import main as run
+
+        return run()
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] == "kernelatoms":
+        if (error.name or "").partition(".")[0] not in OF_CLI:
             raise
         print(missing_extra("The kernelatoms command", error.name or ""), file=sys.stderr)
         return 1
-    return run()
 
 
 if __name__ == "__main__":

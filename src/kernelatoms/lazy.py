@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import Any
 
 #: Packages that come with ``kernelatoms[cli]``.
-_OF_CLI = {"matplotlib", "PIL", "pyarrow", "rich", "skops", "typer", "zstandard"}
+OF_CLI = {"matplotlib", "PIL", "pyarrow", "rich", "skops", "typer", "zstandard"}
 
 
 def lazy_names(
@@ -37,7 +37,7 @@ def lazy_names(
             else:
                 value = getattr(import_module(f"kernelatoms.{homes[name]}"), name)
         except ModuleNotFoundError as error:
-            if (error.name or "").partition(".")[0] in _OF_CLI:
+            if (error.name or "").partition(".")[0] in OF_CLI:
                 raise ImportError(missing_extra(f"{package}.{name}", error.name or "")) from error
             raise
         setattr(sys.modules[package], name, value)

@@ -1,9 +1,9 @@
 """What the commands do when all is well."""
 
 import csv
-import importlib
 import io
 import json
+import subprocess
 import sys
 import time
 
@@ -14,7 +14,7 @@ from sklearn.datasets import load_digits
 from sklearn.metrics.pairwise import rbf_kernel
 
 from kernelatoms import explain, load_model, sparse_encode
-from kernelatoms.cli import encode
+from kernelatoms.cli import encode, scoring
 from kernelatoms.cli.app import main
 from kernelatoms.datasets import list_datasets
 
@@ -79,10 +79,20 @@ def test_help_is_quick_and_has_examples(command):
         "print(sorted({'numpy', 'sklearn', 'numba', 'matplotlib', 'pyarrow', 'skops', 'scipy'}"
         " & set(sys.modules)))"
     )
-    import subprocess
-
     heavy = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout
     assert heavy.strip() == "[]", f"imported for --help ({seconds:.2f} s): {heavy}"
+
+
+@pytest.mark.parametrize("package", ["typer", "rich"])
+def test_without_its_extra_the_command_says_so_in_one_line(package):
+    code = (
+        f"import sys; sys.modules[{package!r}] = None; sys.argv = ['kernelatoms', '--help'];"
+        "from kernelatoms.__main__ import main; main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    words = f"The kernelatoms command needs {package}, which is not installed"
+    assert done.stderr == f"{words}: pip install 'kernelatoms[cli]'.\n"
+    assert done.returncode == 1
 
 
 @pytest.fixture
@@ -377,9 +387,8 @@ def test_missing_values_at_prediction_come_from_the_nearest_rows(run, tmp_path):
 
 
 def test_of_a_part_of_the_rows_learned_from_predict_says_which_part(run, tmp_path, monkeypatch):
-    module = importlib.import_module("kernelatoms.cli.fit")
-    draw = module.drawn_rows
-    monkeypatch.setattr(module, "drawn_rows", lambda *args: draw(*args[:2], 240, args[3]))
+    draw = scoring.drawn_rows
+    monkeypatch.setattr(scoring, "drawn_rows", lambda *args: draw(*args[:2], 240, args[3]))
     rows = [f"{i % 2 * 4 + i / 700:.4f},{'xy'[i % 2]}" for i in range(600)]
     (tmp_path / "t.csv").write_text("\n".join(["a,k", *rows]))
     assert run("fit", "t.csv", "--label", "k")[0] == 0
@@ -400,6 +409,24 @@ def test_data_sets_are_listed_and_written(run, tmp_path):
         assert run("datasets", name, "-o", f"{name}.csv")[0] == 0
         rows = list(csv.reader((tmp_path / f"{name}.csv").open()))
         assert (len(rows), len(rows[0])) == shape
+
+
+def test_files_of_data_sets_at_hand_are_named(run, tmp_path, monkeypatch):
+    monkeypatch.delenv("KERNELATOMS_DATA", raising=False)
+    (tmp_path / "orl.npz").write_bytes(b"")
+
+    def found(*arguments):
+        return {row["name"] for row in json.loads(run(*arguments, "--json")[1]) if row["at hand"]}
+
+    bundled = {"iris", "wine", "digits"}
+    assert found("datasets") == bundled
+    assert found("datasets", "--data-home", tmp_path) == {*bundled, "orl"}
+    assert found("datasets", "orl", "--data-home", tmp_path) == {"orl"}
+    assert found("datasets", "usps", "--data-home", tmp_path) == set()
+    monkeypatch.setenv("KERNELATOMS_DATA", str(tmp_path))
+    assert found("datasets") == {*bundled, "orl"}
+    lines = run("datasets")[1].splitlines()
+    assert ["at hand" in line for line in lines if line[:4] in ("orl ", "usps")] == [False, True]
 
 
 def test_completion_knows_models(command):

@@ -7,9 +7,9 @@ from sklearn.metrics import accuracy_score, balanced_accuracy_score, recall_scor
 from sklearn.pipeline import make_pipeline
 
 from kernelatoms import KSVD, NearestImputer, TrainingImputer
-from kernelatoms.cli.columns import lines_of_columns, note_about_rows, note_about_training
-from kernelatoms.cli.evaluation import evaluate
 from kernelatoms.cli.models import find_choice, make_model
+from kernelatoms.cli.predict import evaluate, evaluation_in_words
+from kernelatoms.cli.summaries import lines_of_columns, note_about_rows, note_about_training
 from kernelatoms.files import ModelRecord
 
 RNG = np.random.default_rng(0)
@@ -61,13 +61,13 @@ def test_sizes_of_filling_have_full_names_only():
 
 def test_judgements_are_those_of_scikit_learn():
     truth, answers = RNG.choice(["a", "b", "c"], 90), RNG.choice(["a", "b"], 90)
-    found = evaluate(answers, truth, 100, np.array(["a", "b"]))
-    assert found.accuracy == accuracy_score(truth, answers)
-    assert found.balanced_accuracy == pytest.approx(balanced_accuracy_score(truth, answers))
+    found = evaluate(answers, truth, np.array(["a", "b"]))
+    assert found["accuracy"] == accuracy_score(truth, answers)
+    assert found["balanced_accuracy"] == pytest.approx(balanced_accuracy_score(truth, answers))
     recalls = recall_score(truth, answers, average=None, labels=["a", "b", "c"])
-    np.testing.assert_allclose(list(found.recall.values()), recalls)
-    assert found.unknown == {"c": int(np.sum(truth == "c"))}
-    said = " ".join(found.lines())
+    np.testing.assert_allclose(list(found["recall"].values()), recalls)
+    assert found["unknown_labels"] == {"c": int(np.sum(truth == "c"))}
+    said = " ".join(evaluation_in_words(found, 100))
     assert "of 90 labelled rows are predicted right (10 of 100 rows have no label)" in said
     assert "Recall of each class, the worst first: c 0.0%" in said
 
@@ -76,12 +76,12 @@ def test_judgements_are_those_of_scikit_learn():
 def test_guessing_is_named_as_such(n_right, guessing):
     truth = np.array([*"aaaaaabbbb"])
     answers = np.where(np.arange(10) < n_right, truth, "?")
-    said = " ".join(evaluate(answers, truth, 10, np.array(["a", "b"])).lines())
+    said = " ".join(evaluation_in_words(evaluate(answers, truth, np.array(["a", "b"])), 10))
     assert ("no better than guessing: always answering 'a' would be right for 60.0%" in said) == (
         guessing
     )
-    alone = evaluate(truth[:2], truth[:2], 2, np.array(["a", "b"]))
-    assert "guessing" not in " ".join(alone.lines())  # one class only
+    alone = evaluate(truth[:2], truth[:2], np.array(["a", "b"]))
+    assert "guessing" not in " ".join(evaluation_in_words(alone, 2))  # one class only
 
 
 def test_groups_of_columns_are_cut_aloud():

@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from kernelatoms import NearestImputer, make_preset
-from kernelatoms.cli import scoring, tuning
+from kernelatoms.cli import scoring
 from kernelatoms.cli.scoring import cross_validate, verdicts
 
 
@@ -104,9 +104,9 @@ def test_many_recalls_show_the_lowest_and_say_so():
 
 def test_rows_are_drawn_by_class_and_small_ones_stay_whole(rng):
     y = np.repeat([0, 1, 2], [3000, 1000, 30])
-    some = tuning.spread_over_classes(rng.permutation(y), 400, 0)
+    some = scoring.spread_over_classes(rng.permutation(y), 400, 0)
     assert np.all(np.diff(some) > 0)
-    some = tuning.spread_over_classes(y, 400, 0)
+    some = scoring.spread_over_classes(y, 400, 0)
     assert np.bincount(y[some]).tolist() == [298, 100, 30]
 
 

@@ -12,7 +12,17 @@ import pytest
 
 from hard_matrices import PREDICTORS, draw_model
 from kernelatoms.codec.bounds import Bound
-from kernelatoms.codec.loops import columns, combinations, entropy, integers, rows, slices
+from kernelatoms.codec.loops import (
+    cells,
+    columns,
+    combinations,
+    entropy,
+    integers,
+    range_coder,
+    rows,
+    slices,
+    text_fields,
+)
 from kernelatoms.codec.models import matrix
 from kernelatoms.codec.models.codec_model import CodecModel
 from kernelatoms.codec.models.matrix import decode_matrix, encode_matrix
@@ -75,7 +85,9 @@ def test_another_process_with_more_threads(rng, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "loops", [rows, combinations, columns, slices, integers, entropy], ids=lambda m: m.__name__
+    "loops",
+    [rows, combinations, columns, slices, cells, integers, entropy, range_coder, text_fields],
+    ids=lambda m: m.__name__,
 )
 def test_loops_promise_no_other_order_of_sums(loops):
     compiled = [f for _, f in inspect.getmembers(loops) if hasattr(f, "targetoptions")]

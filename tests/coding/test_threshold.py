@@ -89,6 +89,8 @@ def test_soft_threshold_and_its_edges():
     np.testing.assert_array_equal(soft_threshold(values, 0.0), values)
     np.testing.assert_array_equal(soft_threshold(values, 1.0, positive=True), [0, 0, 0, 0, 0, 2])
     assert soft_threshold(np.float32([1, 2]), 0.1).dtype == np.float32
+    with pytest.raises(TypeError, match="positive must be True or False, got 'no'"):
+        soft_threshold(values, 1.0, positive="no")
 
 
 def test_orthonormal_is_told_from_nearly_so():

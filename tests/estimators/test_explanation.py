@@ -412,7 +412,7 @@ class TestAnyModel:
         [
             (KSVD(), r"got KSVD\."),
             (make_pipeline(StandardScaler(), LogisticRegression()), "ends in LogisticRegression"),
-            (make_pipeline(StandardScaler(), "passthrough"), "ends in 'passthrough'"),
+            (make_pipeline(StandardScaler(), "passthrough"), "ends in StandardScaler"),
             (GridSearchCV(CRCClassifier(), {}), r"got GridSearchCV\.$"),
             (CRCClassifier, "got <class"),
             (None, "got NoneType"),

@@ -7,6 +7,7 @@ from functools import partial
 import numpy as np
 import pytest
 
+from answers import answers, same
 from draws import later
 from every_estimator import ENTRIES, make
 from kernelatoms import (
@@ -75,6 +76,39 @@ def test_fit(name, rows, monkeypatch):
         before, trial = contents(estimator), copy.deepcopy(estimator)
         for _ in failures(monkeypatch, partial(trial.fit, rows, labels)):
             assert contents(trial) == before
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_a_model_that_was_used_answers_as_before(name, monkeypatch):
+    """By the fitted state of its attributes, not by one of the fit that failed."""
+    model = copy.deepcopy(ESTIMATORS[name]).fit(X, np.arange(60) % 2)
+    expected, n_failed = answers(model, X, None), 0
+    for left in (0, 1, 4):
+        trial = copy.deepcopy(model)
+        answers(trial, X, None)
+        with monkeypatch.context() as patch:
+            patch.setattr(threads, "_share", failing_after(left, threads._share))
+            try:
+                trial.fit(X[:40], np.arange(40) % 3)
+            except Failure:
+                n_failed += 1
+            else:
+                continue
+        same(answers(trial, X, None), expected, (left,))
+    assert n_failed > 1
+
+
+def failing_after(left, share):
+    """Return a way to share work that fails after so many uses."""
+
+    def fail(*args):
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise Failure
+        share(*args)
+
+    return fail
 
 
 @pytest.mark.parametrize("name", ["MOD", "MOD, l1", "KSCDL"])

@@ -227,7 +227,7 @@ def test_messages_name_public_classes_only():
     private -= set(kernelatoms.__all__) | set(kernelatoms.__dict__)
     assert "DictionaryCoder" in private
     words = re.compile(rf"\b({'|'.join(sorted(private))})\b")
-    for path in (source / "estimators").rglob("*.py"):
+    for path in [*(source / "estimators").rglob("*.py"), source / "codec" / "estimator.py"]:
         if path.name == "registry.py":
             continue
         for text in re.findall(r'^\s+f?"(.*)"', path.read_text(), re.MULTILINE):
@@ -236,7 +236,7 @@ def test_messages_name_public_classes_only():
 
 def test_errors_of_python_name_no_private_class():
     private = re.compile(
-        r"\b(Linear|Kernel|Dictionary|Label)Learner|Coder\.|Dictionary\.|tionClass"
+        r"\b(Linear|Kernel|Dictionary|Label)Learner|Coder\.|Dictionary\.|Estimator\.|tionClass"
     )
     for kind in {type(one) for one in (*TRANSFORMERS, *CLASSIFIERS)} - {SparseCoder}:
         calls = [lambda kind=kind: kind(atoms=3), lambda kind=kind: kind().fit()]

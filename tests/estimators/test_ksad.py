@@ -26,7 +26,7 @@ from kernelatoms import (
     preimage,
     save_model,
 )
-from kernelatoms.features.krylov import leading_eigenpairs
+from kernelatoms.features.linear_algebra import leading_eigenpairs
 from kernelatoms.learning.procrustes import polar_factor
 from kernelatoms.similarity import RBFKernel
 
@@ -351,7 +351,7 @@ class TestKSADClassifier:
             asked.append((len(W), k))
             return leading_eigenpairs(W, k, *args, **kwargs)
 
-        monkeypatch.setattr("kernelatoms.features.linearize.leading_eigenpairs", counted)
+        monkeypatch.setattr("kernelatoms.features.coordinates.leading_eigenpairs", counted)
         models = {
             solver: learner(150, gamma=0.05, solver=solver, max_iter=1, random_state=0).fit(X, y)
             for solver in ("randomized", "full", "auto")

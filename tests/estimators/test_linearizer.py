@@ -11,7 +11,7 @@ from sklearn.utils import get_tags
 
 import oracles.linearize
 from kernelatoms import KernelLinearizer, nystrom_error
-from kernelatoms.features.linearize import Eigensolver, linearize
+from kernelatoms.features.coordinates import Eigensolver, linearize
 from kernelatoms.features.samplers import SAMPLERS
 
 KERNELS = {
@@ -147,7 +147,7 @@ def test_randomized_solver_is_near_the_full_one(dtype, rng):
 def is_randomized(n, k, *solver, monkeypatch):
     """Tell whether the randomised solver is asked for k of n eigenpairs."""
     monkeypatch.setattr(
-        "kernelatoms.features.linearize.leading_eigenpairs",
+        "kernelatoms.features.coordinates.leading_eigenpairs",
         lambda W, k, *_, **__: (np.ones(k), np.eye(n)[:, :k], 0.0),
     )
     diagonal = np.full(n, 2.0)

@@ -940,7 +940,7 @@ class TestToDevice:
         """Bring a model to the device of these tests, which may be the CPU taken for one."""
         if CUDA:
             return ka.to_device(model, "cuda")
-        from kernelatoms.estimators.devices.to_device import moved
+        from kernelatoms.estimators.devices.conversion import moved
 
         return moved(model, lambda value, name: value if name == "classes_" else (
             torch.tensor(value) if value.dtype.kind in "biuf" else value))  # fmt: skip

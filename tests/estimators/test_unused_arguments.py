@@ -24,7 +24,8 @@ from kernelatoms.coding.lasso import lasso
 from kernelatoms.coding.omp import omp
 from kernelatoms.coding.ridge import ridge
 from kernelatoms.coding.threshold import threshold
-from kernelatoms.estimators.unused_arguments import METHODS, TAKEN_BY, is_default
+from kernelatoms.estimators.coding.arguments import METHODS, TAKEN_BY
+from kernelatoms.estimators.validation import is_default
 
 RNG = np.random.default_rng(0)
 X, ATOMS = RNG.standard_normal((9, 4)), np.eye(4)

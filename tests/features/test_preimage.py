@@ -11,13 +11,14 @@ from sklearn.datasets import load_digits
 from sklearn.metrics.pairwise import chi2_kernel, laplacian_kernel, pairwise_kernels
 
 from kernelatoms import KernelKSVD, KernelMOD, preimage
-from kernelatoms.features.preimage_descent import (
+from kernelatoms.features.preimage_methods import (
     Vectors,
     distance_rows,
     fixed_point_rows,
     fixed_point_starts,
+    regress_rows,
+    ridge_rows,
 )
-from kernelatoms.features.ridge_preimage import regress_rows, ridge_rows
 from kernelatoms.similarity import make_kernel
 from kernelatoms.similarity.gradients import GaussianInversion as Gaussian
 from kernelatoms.similarity.gradients import PolynomialInversion as Polynomial

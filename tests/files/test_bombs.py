@@ -16,10 +16,9 @@ from forged_models import members_of, write
 from kernelatoms import KSVD, limits, save_model
 from kernelatoms.files import ModelFileError, TableError, load_model, read_table
 from kernelatoms.files.results import read_codes
-from kernelatoms.files.tables import opening
-from kernelatoms.files.tables.arrow_sizes import column_cost, unpacked_size
+from kernelatoms.files.tables import table
 from kernelatoms.files.tables.arrow_tables import _within
-from kernelatoms.files.tables.parquet_sizes import parquet_sizes
+from kernelatoms.files.tables.typed_sizes import column_cost, parquet_sizes, unpacked_size
 from kernelatoms.limits import Budget, TooLargeError
 
 # What reading may take beyond what a process holds once all is imported: address space, as threads
@@ -221,7 +220,7 @@ def test_unpacking_stops_at_once(suffix, tmp_path, monkeypatch):
             unpacked.append(size)
             return b"1\n" * (1 << 10)
 
-    monkeypatch.setitem(opening._OPENERS, suffix, lambda file: Endless())
+    monkeypatch.setitem(table._OPENERS, suffix, lambda file: Endless())
     (tmp_path / f"t.csv{suffix}").write_bytes(b"packed")
     with pytest.raises(TableError, match="its 6 bytes would become 6,144 bytes or more"):
         read_table(tmp_path / f"t.csv{suffix}", max_size=5000)

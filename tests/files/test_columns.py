@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from kernelatoms.files import ModelRecord, Table, TableError, rows_for, training_set
 from kernelatoms.files.tables.column_kinds import CONSTANT, DATES, EMPTY, encoded, uses_of
 from kernelatoms.files.tables.dates import date_order, day_text, to_days
-from kernelatoms.files.tables.identifiers import NAMED, UNNAMED
-from kernelatoms.files.tables.labels import doubts_about, labels_for, read_labels
+from kernelatoms.files.tables.roles import NAMED, UNNAMED, doubts_about, labels_for, read_labels
 
 N = 60
 RNG = np.random.default_rng(5)

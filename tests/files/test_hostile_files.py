@@ -24,10 +24,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, Normalizer, PowerTransformer, StandardScaler
 from sklearn.svm import SVC
 
-from forged_models import forge, members_of, write
+from forged_models import forge, members_of, with_digest, write
 from kernelatoms import KSVD, MOD, KernelLinearizer, limits
 from kernelatoms.files import ModelFileError, ModelRecord, load_model, read_record, save_model
-from kernelatoms.files.models.model_file import foreign_types
+from kernelatoms.files.models.model_file import inspect_model
 
 X = np.random.default_rng(0).normal(size=(60, 4))
 Y = np.where(X[:, 0] > 0, "a", "b")
@@ -84,6 +84,23 @@ def test_a_changed_record_is_noticed(path):
             file.writestr(name, content)
     with pytest.raises(ModelFileError, match=r"kernelatoms\.json was changed after it was written"):
         read_record(path)
+
+
+def test_headers_without_digests_are_refused(path):
+    members = members_of(path)
+    whole = json.loads(members["kernelatoms.json"])
+    bare = {name: whole[name] for name in ("format_version", "record")}
+    others = ({}, {"members": None}, {"members": []}, {"members": {}}, {"members": "none"})
+    for header in (
+        json.dumps(bare),
+        json.dumps({**bare, "members": whole["members"]}),
+        json.dumps({**bare, "members": whole["members"], "digest": None}),
+        *(with_digest({**bare, **other}) for other in others),
+    ):
+        with zipfile.ZipFile(path, "w") as file:
+            for name, content in {**members, "kernelatoms.json": header}.items():
+                file.writestr(name, content)
+        refused(path, "is damaged: ")
 
 
 def test_files_may_not_hold_what_nothing_refers_to(path):
@@ -198,7 +215,7 @@ def test_no_array_is_read_twice(tmp_path, numbers):
 
 def test_arrays_that_are_met_often_count_so_often(tmp_path, monkeypatch):
     """Each time that an array is met it is looked at, however short the reference."""
-    monkeypatch.setattr("kernelatoms.files.models.schema.MODEL_SIZE", 1 << 10)
+    monkeypatch.setattr("kernelatoms.files.models.archive.MODEL_SIZE", 1 << 10)
     members = described(StandardScaler().fit(X)) | {"a.npy": saved(np.zeros(1 << 16))}
     for n, words in ((2, "copy"), (20, "again and again")):
         arrays = node([of_numpy("ndarray", "a.npy", 7)] * n, 9)
@@ -415,7 +432,7 @@ def test_arrays_are_as_large_as_they_declare(path, content, words):
 def test_plain_estimators_need_no_trust(step, last, tmp_path):
     model = make_pipeline(step, last).fit(X, Y if isinstance(last, LogisticRegression) else X[:, 0])
     path = save_model(model, tmp_path / "m.skops")
-    assert foreign_types(path) == []
+    assert inspect_model(path)[2] == []
     again, _ = load_model(path)
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
 
@@ -432,8 +449,8 @@ def test_estimators_of_compiled_loops_must_be_named(last, tmp_path):
     with pytest.raises(ModelFileError, match="unchecked numbers to compiled code") as caught:
         load_model(path)
     assert name in str(caught.value)
-    assert name in foreign_types(path)
-    again, _ = load_model(path, trusted=foreign_types(path))
+    assert name in inspect_model(path)[2]
+    again, _ = load_model(path, trusted=inspect_model(path)[2])
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
 
 

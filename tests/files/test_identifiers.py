@@ -7,8 +7,8 @@ import pytest
 
 from kernelatoms.files.models.record import ModelRecord
 from kernelatoms.files.tables.features import training_set
-from kernelatoms.files.tables.identifiers import INDEX, NAMED, NUMBERED, sounds_like_identifier
 from kernelatoms.files.tables.matching import row_identifiers, rows_for
+from kernelatoms.files.tables.roles import INDEX, NAMED, NUMBERED, sounds_like_identifier
 from kernelatoms.files.tables.table import TableError, read_table
 
 N = 60

@@ -22,7 +22,7 @@ from kernelatoms.files.models import model_file
 from kernelatoms.files.models.model_file import (
     FORMAT_VERSION,
     ModelFileError,
-    foreign_types,
+    inspect_model,
     load_model,
     read_record,
     save_model,
@@ -143,7 +143,7 @@ def test_trusted_types_are_built_and_no_others(tmp_path, rng, monkeypatch):
 
     X, _ = make_data(rng)
     path = save_model(KernelLinearizer(trusted_kernels.own).fit(X), tmp_path / "m.skops")
-    assert foreign_types(path) == ["trusted_kernels.own"]
+    assert inspect_model(path)[2] == ["trusted_kernels.own"]
     for trusted in ((), ["trusted_kernels.other"], ["own"], ["trusted_kernels"]):
         with pytest.raises(
             ModelFileError,

@@ -8,7 +8,7 @@ import pytest
 import kernelatoms
 
 # Rooms whose own public functions and classes are looked at, beside the names of kernelatoms.
-ROOMS = ("coding", "datasets", "report")
+ROOMS = ("codec", "coding", "datasets", "report")
 # Their methods are described by the contract in the head of the module.
 CONTRACTS = ("kernelatoms.coding.problem", "kernelatoms.coding.codes")
 # A type that names an array says its shape, in the words of scikit-learn: "of shape (n, m)".

@@ -8,7 +8,7 @@ import pytest
 
 import kernelatoms
 
-ROOMS = ("", ".coding", ".similarity", ".datasets", ".report", ".files")
+ROOMS = ("", ".codec", ".coding", ".similarity", ".datasets", ".report", ".files")
 
 X = np.random.default_rng(0).standard_normal((12, 4))
 

@@ -146,7 +146,7 @@ def test_jitted_functions_use_names_of_files_that_the_cache_knows_and_no_float()
 
 
 # These rooms are commands, or write them.
-MAY_NAME_FLAGS = ("cli/", "papers/", "codec/commands")
+MAY_NAME_FLAGS = ("cli/", "codec/commands")
 
 
 def test_messages_of_the_library_name_arguments_and_no_flags():

@@ -95,6 +95,27 @@ def test_what_one_raises_is_raised_and_the_others_are_closed(stop, monkeypatch):
     assert sorted(left) == [0, 1, 2, 3]
 
 
+def test_an_update_that_fails_closes_all_runs(monkeypatch):
+    use_machine(monkeypatch, 64)
+    left = []
+
+    class Refusing(Doubling):
+        def apply_all(self, given):
+            raise RuntimeError(f"{len(given)} at once")
+
+    double = Refusing()
+
+    def learning(n):
+        try:
+            yield double.asked(n)
+        finally:
+            left.append(n)
+
+    with pytest.raises(RuntimeError, match="3 at once"):
+        run_all([learning(n) for n in range(3)], ROWS)
+    assert sorted(left) == [0, 1, 2]
+
+
 @pytest.mark.parametrize("learner", [KSVD(5, n_nonzero_coefs=2, max_iter=6),
                                      MOD(5, n_nonzero_coefs=2, max_iter=6),
                                      MOD(5, alpha=0.1, max_iter=3)])  # fmt: skip

@@ -462,7 +462,7 @@ def test_digits_get_other_sizes(rng):
     np.testing.assert_array_equal(large[:, ::2, 1::2], rows.reshape(3, 28, 28))
 
 
-# Claims -------------------------------------------------------------------------------------------
+# Pictures and the command -------------------------------------------------------------------------
 
 
 def test_a_face_is_drawn_from_its_records(tmp_path):

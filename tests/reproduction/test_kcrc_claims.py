@@ -176,6 +176,3 @@ def test_claims_of_table_5_can_fail():
     shapes = {(L2, None): [85.0], (SHAPE, None): [90.0], (nearest(SHAPE), None): [89.0]}
     assert holds("table5-shape", shapes) == [True, True]
     assert holds("table5-shape", shapes | {(SHAPE, None): [84.0]}) == [False, False]
-
-
-# Pictures and the command -------------------------------------------------------------------------

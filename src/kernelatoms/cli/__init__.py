@@ -1,15 +1,15 @@
 """The command line: parse arguments, call the library, show what it returns.
 
 - ``app``: the ``kernelatoms`` command and its subcommands.
-- ``fit``: ``kernelatoms fit``. ``models``: the model and its parameters (``--set``); ``tuning``:
-  the default model and ``--tune``; ``scoring``: ``--cv``; ``fit_summary``: what a fit reached.
-- ``predict``, with ``evaluation``: how many predictions are right; ``encode``; ``decode``, also
-  ``denoise``; ``explain``.
+- ``fit``: ``kernelatoms fit``. ``models``: the model and its parameters (``--set``); ``scoring``:
+  the default model, ``--tune`` and ``--cv``.
+- ``predict``, and how many predictions are right; ``encode``; ``decode``, also ``denoise``;
+  ``explain``.
 - ``info``: ``kernelatoms info``, ``report`` and ``datasets``.
 - ``compress``, ``decompress``, ``inspect`` and ``codec fit`` are in ``kernelatoms.codec.commands``.
 - ``demo``: ``kernelatoms demo``; ``digits``: its study and its page.
-- ``options``: options that commands share; ``loading``: a model file and a data file;
-  ``columns``: what is said of columns and missing values.
+- ``options``: options that commands share, and the opening of files; ``summaries``: what is said
+  of columns, missing values and what a fit reached.
 - ``console``: notes, errors, exit codes, progress, tables; ``interrupts``: Ctrl-C.
 
 Slow imports (scikit-learn, matplotlib, numba) are inside the functions that need them, so

@@ -173,6 +173,14 @@ def print_json(result: Any) -> None:
     tell(json.dumps(_plain(result), indent=2, allow_nan=False))
 
 
+def tell_or_print_json(words: str, result: Any, as_json: bool) -> None:
+    """Print a result in words, or for scripts."""
+    if as_json:
+        print_json(result)
+    else:
+        tell(words)
+
+
 @contextmanager
 def warnings_as_notes(shown: list[str]) -> Iterator[None]:
     """Show every warning once, as a note, and append it to ``shown``."""
@@ -200,7 +208,7 @@ def progress(console: "Console | None" = None, *, lines: bool = False) -> Iterat
 
     console = console or Console(stderr=True, highlight=False)
     if not console.is_terminal:
-        yield _plain_lines(console) if lines else _nothing
+        yield _plain_lines(console) if lines else lambda done, total, what: None
         return
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -275,20 +283,14 @@ def _parts(widths: list[int], room: int) -> list[list[int]]:
     return parts
 
 
-def _nothing(done: int, total: int, what: str) -> None:
-    pass
-
-
 def _plain_lines(console: "Console") -> OnStep:
-    last = ""
+    said = [""]
 
     def show(done: int, total: int, what: str) -> None:
-        nonlocal last
-        if what != last:
+        if what != said[-1]:
+            said.append(what)
             console.print(f"{what} ...", markup=False)
-            # A log that is being followed should see the line now.
-            console.file.flush()
-        last = what
+            console.file.flush()  # a log that is being followed should see the line now
 
     return show
 

@@ -1,15 +1,14 @@
 """``kernelatoms decode`` and ``denoise``: rows from codes, and rows and images without noise."""
 
+from math import isqrt
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from kernelatoms.cli import options as opt
-from kernelatoms.cli.console import errors_as_messages, note, print_json, tell, warnings_as_notes
+from kernelatoms.cli.console import errors_as_messages, note, tell_or_print_json, warnings_as_notes
 from kernelatoms.cli.encode import codes_of, n_atoms_of
-from kernelatoms.cli.loading import at_work, open_both
-from kernelatoms.cli.models import trusted_types
 
 if TYPE_CHECKING:
     from kernelatoms.files.tables.table import ReadOptions
@@ -33,8 +32,6 @@ DENOISE_EXAMPLES = """**Examples**
 """
 
 _GAIN = 1.15  # as in denoise_rows
-
-Output = Annotated[Path, typer.Option("--output", "-o", help="The file to be written.")]
 
 
 @errors_as_messages
@@ -65,18 +62,18 @@ def decode(
     kernel map is taken, scaling is undone. What was filled in or lost on the way stays so.
     """
     from kernelatoms import decode as decoded
-    from kernelatoms.files.models.model_file import load_model
-    from kernelatoms.files.results import read_codes
+    from kernelatoms.files.results import RESULT_SUFFIXES, read_codes
     from kernelatoms.files.tables.matching import row_identifiers
     from kernelatoms.files.tables.table import ReadOptions
+    from kernelatoms.files.writing import check_result_target
 
-    _check_table_target(output, force, model, codes, like)
-    with warnings_as_notes([]), at_work(model):
+    check_result_target(output, RESULT_SUFFIXES, model, codes, like, force=force)
+    with warnings_as_notes([]), opt.at_work(model):
         if like is None:
-            fitted, record = load_model(model, trusted=trusted_types(trust), max_size=max_size)
+            fitted, record = opt.open_model(model, trust, max_size)
             beside, X = {}, None
         else:
-            fitted, record, table, X = open_both(
+            fitted, record, table, X = opt.open_both(
                 model, like, ReadOptions(rows, max_size=max_size), trust
             )
             beside = row_identifiers(table, record)
@@ -103,7 +100,7 @@ def denoise(
             "whose rows are signals."
         ),
     ],
-    output: Output,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The file to be written.")],
     sigma: Annotated[
         float | None,
         typer.Option(help="Standard deviation of the noise, in the file's units; else estimated."),
@@ -140,113 +137,104 @@ def denoise(
     large as the noise, put back and averaged. With --model, rows of a table are coded in its
     columns: to the size of the noise if --sigma says how large it is, else as the model codes.
     """
-    from kernelatoms.files.images import IMAGE_SUFFIXES
+    from kernelatoms.files.results import IMAGE_SUFFIXES, RESULT_SUFFIXES
+    from kernelatoms.files.tables.matching import row_identifiers
     from kernelatoms.files.tables.table import ReadOptions
+    from kernelatoms.files.writing import check_result_target
+
+    if sigma is not None and not 0 <= sigma < float("inf"):
+        raise ValueError(f"--sigma must be 0 or more, got {sigma:g}.")
+    is_image = _is_image(data, signals, window)
+    source = ReadOptions(rows, decimal, encoding, header, max_size)
+    suffixes = (*IMAGE_SUFFIXES, ".npy", ".npz") if is_image else RESULT_SUFFIXES
+    check_result_target(output, suffixes, data, model, force=force)
+    if is_image:
+        atoms = None if model is None else _patch_atoms(model, trust, max_size)
+        words, result = _denoise_image(data, source, output, sigma, atoms, seed)
+        tell_or_print_json(words, result, as_json)
+        return
+    if model is not None and window is not None:
+        raise ValueError("--window goes with a dictionary learned from the file itself.")
+    level = sigma
+    with warnings_as_notes([]):
+        if model is None:
+            clean, level, table, record = _denoised_by_itself(data, source, sigma, window, seed)
+        else:
+            with opt.at_work(model):
+                fitted, record, table, X = opt.open_both(model, data, source, trust)
+                clean = _by_model(fitted, X, sigma, model)
+    how = "as the model codes" if level is None else f"noise of deviation {level:.4g} taken off"
+    _write(output, clean, record, row_identifiers(table, record), as_json, f", {how}", sigma=level)
+
+
+def _is_image(data: Path, signals: bool, window: int | None) -> bool:
+    """Tell whether a file is an image, and not rows; refuse options that do not go with it."""
+    from kernelatoms.files.results import IMAGE_SUFFIXES
 
     suffix = data.suffix.lower()
     if signals and suffix in IMAGE_SUFFIXES:
         raise ValueError(f"--signals is for .npy and .npz files, and {data} is an image.")
-    if sigma is not None and not 0 <= sigma < float("inf"):
-        raise ValueError(f"--sigma must be 0 or more, got {sigma:g}.")
-    options = ReadOptions(rows, decimal, encoding, header, max_size)
-    as_rows = signals or suffix not in (*IMAGE_SUFFIXES, ".npy", ".npz")
-    if not as_rows:
-        if window is not None:
-            raise ValueError(
-                f"--window is for rows, and {data} is an image; --signals takes the rows of an "
-                ".npy or .npz file for signals."
-            )
-        _denoise_image(data, output, sigma, model, seed, options, trust, force, as_json)
-        return
-    _denoise_rows(data, output, sigma, model, window, seed, options, trust, force, as_json)
+    if signals or suffix not in (*IMAGE_SUFFIXES, ".npy", ".npz"):
+        return False
+    if window is not None:
+        raise ValueError(
+            f"--window is for rows, and {data} is an image; --signals takes the rows of an .npy or "
+            ".npz file for signals."
+        )
+    return True
 
 
 def _denoise_image(
-    data: Path,
-    output: Path,
-    sigma: float | None,
-    model: Path | None,
-    seed: int,
-    source: "ReadOptions",
-    trust: list[str] | None,
-    force: bool,
-    as_json: bool,
-) -> None:
+    data: Path, source: "ReadOptions", output: Path, sigma: float | None, atoms: Any, seed: int
+) -> tuple[str, dict[str, Any]]:
+    """Clean an image, over ``atoms`` that are patches or, if None, are learned from the image."""
     from kernelatoms import denoise_image, estimate_sigma
-    from kernelatoms.files.images import IMAGE_SUFFIXES, Picture, write_image
-    from kernelatoms.files.models.model_file import load_model
-    from kernelatoms.files.results import write_rows
-    from kernelatoms.files.writing import check_result_target, refuse_to_overwrite
+    from kernelatoms.files.results import IMAGE_SUFFIXES, Picture, write_image, write_rows
 
-    refuse_to_overwrite(output, data, model)
-    check_result_target(output, (*IMAGE_SUFFIXES, ".npy", ".npz"), force=force)
     picture = _read_picture(data, source)
     if output.suffix.lower() in IMAGE_SUFFIXES and picture.pixels.dtype.kind == "f":
         raise ValueError(
             f"--output: {data} holds {picture.pixels.dtype}, which an image file cannot keep; "
             "write it to .npy or .npz."
         )
-    options: dict[str, Any] = {"random_state": seed}
-    if model is not None:
-        fitted, _ = load_model(model, trusted=trusted_types(trust), max_size=source.max_size)
-        atoms, _ = _linear_atoms(fitted, model)
-        side = round(atoms.shape[1] ** 0.5)
-        if side**2 != atoms.shape[1]:
-            raise ValueError(
-                f"{model} knows rows of {atoms.shape[1]} numbers, which are no square patch; fit "
-                "it to patches, one per row, such as 64 columns for 8 x 8 pixels."
-            )
-        options |= {"dictionary": atoms, "patch_size": side}
     level = _level(sigma, lambda: estimate_sigma(picture.pixels))
-    clean = denoise_image(picture.pixels, level, **options)
+    options = {} if atoms is None else {"dictionary": atoms, "patch_size": isqrt(atoms.shape[1])}
+    clean = denoise_image(picture.pixels, level, random_state=seed, **options)
     if output.suffix.lower() in IMAGE_SUFFIXES:
         write_image(output, Picture(clean, picture.alpha))
     else:
         write_rows(output, clean, [], {})
     height, width = clean.shape[:2]
     words = f"{width:,} x {height:,} pixels, noise of deviation {level:.4g} taken off: {output}"
-    result = {"output": str(output), "height": height, "width": width, "sigma": level}
-    _tell(as_json, result, words)
+    return words, {"output": str(output), "height": height, "width": width, "sigma": level}
 
 
-def _denoise_rows(
-    data: Path,
-    output: Path,
-    sigma: float | None,
-    model: Path | None,
-    window: int | None,
-    seed: int,
-    options: Any,
-    trust: list[str] | None,
-    force: bool,
-    as_json: bool,
-) -> None:
+def _patch_atoms(model: Path, trust: list[str] | None, max_size: int | None) -> Any:
+    """Return the atoms of a model of square patches."""
+    atoms, _ = _linear_atoms(opt.open_model(model, trust, max_size)[0], model)
+    if isqrt(atoms.shape[1]) ** 2 != atoms.shape[1]:
+        raise ValueError(
+            f"{model} knows rows of {atoms.shape[1]} numbers, which are no square patch; fit it to "
+            "patches, one per row, such as 64 columns for 8 x 8 pixels."
+        )
+    return atoms
+
+
+def _denoised_by_itself(
+    data: Path, source: "ReadOptions", sigma: float | None, window: int | None, seed: int
+) -> tuple[Any, float, Any, Any]:
+    """Return rows over a dictionary learned from them, the noise, the table and a record of it."""
     from kernelatoms import denoise_rows, estimate_sigma
     from kernelatoms.files.models.record import ModelRecord
     from kernelatoms.files.tables.features import training_set
-    from kernelatoms.files.tables.matching import row_identifiers
 
-    _check_table_target(output, force, data, model)
-    level: float | None = None
-    with warnings_as_notes([]):
-        if model is not None:
-            if window is not None:
-                raise ValueError("--window goes with a dictionary learned from the file itself.")
-            with at_work(model):
-                fitted, record, table, X = open_both(model, data, options, trust)
-                clean = _by_model(fitted, X, sigma, model)
-            level = sigma
-        else:
-            table = opt.read_data(data, options)
-            chosen = training_set(table, None)
-            for text in chosen.notes:
-                note(text)
-            record = ModelRecord(columns=chosen.columns, left_out=chosen.left_out)
-            level = _level(sigma, lambda: estimate_sigma(chosen.X, rows=True))
-            clean = denoise_rows(chosen.X, level, window=window, random_state=seed)
-    beside = row_identifiers(table, record)
-    how = "as the model codes" if level is None else f"noise of deviation {level:.4g} taken off"
-    _write(output, clean, record, beside, as_json, f", {how}", sigma=level)
+    table = opt.read_data(data, source)
+    chosen = training_set(table, None)
+    for text in chosen.notes:
+        note(text)
+    level = _level(sigma, lambda: estimate_sigma(chosen.X, rows=True))
+    clean = denoise_rows(chosen.X, level, window=window, random_state=seed)
+    return clean, level, table, ModelRecord(columns=chosen.columns, left_out=chosen.left_out)
 
 
 def _by_model(fitted: Any, X: Any, sigma: float | None, model: Path) -> Any:
@@ -261,10 +249,8 @@ def _by_model(fitted: Any, X: Any, sigma: float | None, model: Path) -> Any:
     atoms, origin = _linear_atoms(fitted, model)
     norms = np.linalg.norm(atoms, axis=1, keepdims=True)
     atoms = atoms[norms[:, 0] > 0] / norms[norms[:, 0] > 0]
-    codes = sparse_encode(
-        X - origin, atoms, max_residual=_GAIN * sigma * np.sqrt(X.shape[1]), absolute=True
-    )
-    return origin + codes @ atoms
+    noise = _GAIN * sigma * np.sqrt(X.shape[1])
+    return origin + sparse_encode(X - origin, atoms, max_residual=noise, absolute=True) @ atoms
 
 
 def _linear_atoms(fitted: Any, model: Path) -> tuple[Any, Any]:
@@ -297,7 +283,7 @@ def _level(sigma: float | None, estimate: Any) -> float:
 
 def _read_picture(path: Path, options: "ReadOptions") -> Any:
     """Return the pixels of an image file or a NumPy array."""
-    from kernelatoms.files.images import IMAGE_SUFFIXES, Picture, read_array, read_image
+    from kernelatoms.files.results import IMAGE_SUFFIXES, Picture, read_array, read_image
 
     if path.suffix.lower() in IMAGE_SUFFIXES:
         if options.rows is not None:
@@ -306,22 +292,8 @@ def _read_picture(path: Path, options: "ReadOptions") -> Any:
     return Picture(read_array(path, options.rows, max_size=options.max_size))
 
 
-def _check_table_target(output: Path, force: bool, *sources: Path | None) -> None:
-    from kernelatoms.files.results import RESULT_SUFFIXES
-    from kernelatoms.files.writing import check_result_target, refuse_to_overwrite
-
-    refuse_to_overwrite(output, *sources)
-    check_result_target(output, RESULT_SUFFIXES, force=force)
-
-
 def _write(
-    output: Path,
-    clean: Any,
-    record: Any,
-    beside: dict[str, Any],
-    as_json: bool,
-    words: str = "",
-    **further: Any,
+    output: Path, clean: Any, record: Any, beside: Any, as_json: bool, words: str = "", **more: Any
 ) -> None:
     """Write rows beside their identifiers, and say so."""
     from kernelatoms.files.results import write_rows
@@ -329,12 +301,6 @@ def _write(
     n_rows, n_columns = clean.shape
     names = record.columns or [f"column {i + 1}" for i in range(n_columns)]
     if opt.write_or_print(output, lambda target: write_rows(target, clean, names, beside)):
-        result = {"output": str(output), "rows": n_rows, "columns": n_columns, **further}
-        _tell(as_json, result, f"{n_rows:,} rows of {n_columns:,} columns{words}: {output}")
-
-
-def _tell(as_json: bool, result: dict[str, Any], words: str) -> None:
-    if as_json:
-        print_json(result)
-    else:
-        tell(words)
+        result = {"output": str(output), "rows": n_rows, "columns": n_columns, **more}
+        said = f"{n_rows:,} rows of {n_columns:,} columns{words}: {output}"
+        tell_or_print_json(said, result, as_json)

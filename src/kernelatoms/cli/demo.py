@@ -1,6 +1,7 @@
 """``kernelatoms demo``: learn class dictionaries on digits, write a report."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -34,12 +35,11 @@ def demo(
 
     Linear K-SVD and LKDL class dictionaries on scikit-learn's digits.
     """
+    from rich.console import Console
+
     from kernelatoms.files.writing import check_result_target
 
     check_result_target(output, (".html", ".htm"), force=force)
-
-    from rich.console import Console
-
     console = Console(file=sys.stdout, highlight=False)
     duration = "about 3 s" if quick else "about 10 s"
     console.print(
@@ -49,24 +49,22 @@ def demo(
         markup=False,
     )
 
-    from dataclasses import replace
-
+    # These take a second to load: what is said above comes first.
     from kernelatoms.cli import digits
     from kernelatoms.report import write_report
     from kernelatoms.report.model import footer
 
-    settings = digits.QUICK if quick else digits.Settings()
+    settings = replace(digits.QUICK if quick else digits.Settings(), seed=seed)
     failed: OSError | None = None
     with progress(console, lines=True) as on_step:
-        study = digits.run_study(replace(settings, seed=seed), on_step)
-        table, summary = digits.results_table(study), digits.summary(study)
+        study = digits.run_study(settings, on_step)
+        summary, small_print = digits.summary(study), f"{footer()} Seed {seed}."
         sections = digits.make_sections(study)
-        small_print = f"{footer()} Seed {seed}."
         try:
             write_report(output, digits.TITLE, sections, lead=summary, footer=small_print)
         except OSError as error:
             failed = error  # the table is worth showing all the same
-    print_table(console, table)
+    print_table(console, digits.results_table(study))
     console.print(f"\n{summary}\n", markup=False)
     if failed is not None:
         raise failed

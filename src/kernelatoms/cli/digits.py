@@ -108,6 +108,7 @@ def run_study(settings: Settings, on_step: Callable[[int, int, str], None]) -> S
             model.fit(unit_rows(train), train_labels)
             measured[name].fit_seconds.append(time.perf_counter() - start)
             _classify(measured[name], model, tests, test_labels)
+            measured[name].model = measured[name].model or model
             done += 1
     on_step(done, total, "drawing the report")
     return study
@@ -117,16 +118,13 @@ def _classify(
     measured: Measured, model: Any, tests: list[tuple[str, Array]], labels: Array
 ) -> None:
     """Classify every test, and record accuracies and times."""
-    accuracies: dict[str, list[float]] = {"noise": [], "dropped": []}
+    measured.noise.append([])
+    measured.dropped.append([])
     for kind, signals in tests:
         start = time.perf_counter()
         predictions = model.predict(signals)
         measured.predict_seconds.append((time.perf_counter() - start) / len(signals))
-        accuracies[kind].append(float(np.mean(predictions == labels)))
-    measured.noise.append(accuracies["noise"])
-    measured.dropped.append(accuracies["dropped"])
-    if measured.model is None:
-        measured.model = model
+        getattr(measured, kind)[-1].append(float(np.mean(predictions == labels)))
 
 
 def make_models(settings: Settings, seed: int) -> dict[str, Any]:
@@ -143,9 +141,8 @@ def make_models(settings: Settings, seed: int) -> dict[str, Any]:
 
 def draw_split(settings: Settings, pixels: Array, labels: Array, repetition: int) -> list[Array]:
     """Return training and test digits and their labels, all classes in both."""
-    seed = settings.seed_of(repetition)
     parts: list[Array] = train_test_split(
-        pixels, labels, test_size=0.4, stratify=labels, random_state=seed
+        pixels, labels, test_size=0.4, stratify=labels, random_state=settings.seed_of(repetition)
     )
     return parts
 
@@ -166,8 +163,7 @@ def add_noise(pixels: Array, sigma: float, rng: np.random.Generator) -> Array:
 
 def drop_pixels(pixels: Array, share: float, rng: np.random.Generator) -> Array:
     """Return pixels with this share of every image, at random places, set to 0."""
-    n_pixels = pixels.shape[1]
-    places = rng.random(pixels.shape).argsort(axis=1)[:, : round(share * n_pixels)]
+    places = rng.random(pixels.shape).argsort(axis=1)[:, : round(share * pixels.shape[1])]
     dropped = pixels.copy()
     np.put_along_axis(dropped, places, 0.0, axis=1)
     return dropped
@@ -181,19 +177,18 @@ def unit_rows(pixels: Array) -> Array:
 def shown_scores(study: Study, name: str) -> dict[str, Array]:
     """Return the accuracies that table and summary show, of all repetitions, by condition."""
     settings, measured = study.settings, study.measured[name]
-    noise, dropped = np.array(measured.noise), np.array(measured.dropped)
+    noise, dropped = np.array(measured.noise).T, np.array(measured.dropped).T
+    half = dropped[settings.dropped_levels.index(DROPPED)]
     return {
-        "on clean digits": noise[:, 0],
-        f"under noise of {NOISE:g}": noise[:, settings.noise_levels.index(NOISE)],
-        f"with {100 * DROPPED:.0f}% of the pixels dropped": dropped[
-            :, settings.dropped_levels.index(DROPPED)
-        ],
+        "on clean digits": noise[0],
+        f"under noise of {NOISE:g}": noise[settings.noise_levels.index(NOISE)],
+        f"with {100 * DROPPED:.0f}% of the pixels dropped": half,
     }
 
 
 def results_table(study: Study) -> Table:
     """Return accuracy and time of both models; the same table for terminal and page."""
-    settings, rows = study.settings, []
+    rows = []
     for name, measured in study.measured.items():
         scores = (mean_and_error(values) for values in shown_scores(study, name).values())
         accuracies = [f"{100 * mean:.1f} ± {100 * error:.1f}" for mean, error in scores]
@@ -205,7 +200,7 @@ def results_table(study: Study) -> Table:
     ]  # fmt: skip
     caption = (
         f"Accuracy in % on {len(study.test)} held-out digits: mean ± standard error of "
-        f"{settings.repetitions} repetitions, each with its own split, start and corruption. "
+        f"{study.settings.repetitions} repetitions, each with its own split, start and corruption. "
         "Splits share digits, so take errors as a guide. Pixels lie between 0 and 1; noise is "
         "Gaussian, dropped pixels are 0, and rows have norm 1. Times are medians on "
         f"{count_words(n_threads(), 'thread')}, after a warm-up."
@@ -215,8 +210,8 @@ def results_table(study: Study) -> Table:
 
 def summary(study: Study) -> str:
     """Say which model is more accurate where."""
-    ours, theirs = shown_scores(study, LKDL), shown_scores(study, LINEAR)
-    pairs = {condition: (ours[condition], theirs[condition]) for condition in ours}
+    theirs = shown_scores(study, LINEAR)
+    pairs = {where: (ours, theirs[where]) for where, ours in shown_scores(study, LKDL).items()}
     return compare_in_words(pairs, LKDL, LINEAR)
 
 
@@ -233,11 +228,11 @@ def make_sections(study: Study) -> list[Section]:
         _robustness(study),
     ]
     rows = unit_rows(study.test)
+    unseen = RowsOfFile(learned=0.0)
     for name, measured in study.measured.items():
         found = model_sections(
-            measured.model, rows, study.test_labels, image_shape=(8, 8),
-            rows=RowsOfFile(learned=0.0),
-        )  # fmt: skip
+            measured.model, rows, study.test_labels, image_shape=(8, 8), rows=unseen
+        )
         sections += [replace(section, title=f"{name}: {section.title}") for section in found]
     return sections
 
@@ -275,10 +270,9 @@ def _examples(study: Study) -> Picture:
     digits = np.array([study.test[study.test_labels == c][0] for c in classes])
     stack = [digits, add_noise(digits, NOISE, rng), drop_pixels(digits, DROPPED, rng)]
     labels = ["clean", f"noise {NOISE:g}", f"{100 * DROPPED:.0f}% dropped"]
+    rows = unit_rows(np.vstack(stack))
     return Picture(
-        images_figure(
-            unit_rows(np.vstack(stack)), (8, 8), n_columns=len(digits), row_labels=labels
-        ),
+        images_figure(rows, (8, 8), n_columns=len(digits), row_labels=labels),
         f"Test digits as the models see them: {', '.join(labels)}.",
         "A row of clean digits, a row of noisy ones and a row with pixels dropped.",
         signed_shades("Shades, of the largest value of all:"),

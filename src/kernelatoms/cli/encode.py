@@ -6,8 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from kernelatoms.cli import options as opt
-from kernelatoms.cli.console import errors_as_messages, print_json, tell, warnings_as_notes
-from kernelatoms.cli.loading import at_work, open_both
+from kernelatoms.cli.console import errors_as_messages, tell_or_print_json, warnings_as_notes
 
 ENCODE_EXAMPLES = """**Examples**
 
@@ -82,20 +81,11 @@ def encode(
     """
     from kernelatoms.files.results import CODE_SUFFIXES, check_codes_fit, write_codes
     from kernelatoms.files.tables.table import ReadOptions
-    from kernelatoms.files.writing import (
-        check_result_target,
-        refuse_to_overwrite,
-    )
+    from kernelatoms.files.writing import check_result_target
 
-    refuse_to_overwrite(output, model, data)
-    check_result_target(output, CODE_SUFFIXES, force=force)
-    given = {
-        "n_nonzero_coefs": nonzeros,
-        "max_residual": max_residual,
-        "alpha": alpha,
-        "positive": positive or None,
-        "absolute": absolute or None,
-    }
+    check_result_target(output, CODE_SUFFIXES, model, data, force=force)
+    given = {"n_nonzero_coefs": nonzeros, "max_residual": max_residual, "alpha": alpha}
+    given |= {"positive": positive or None, "absolute": absolute or None}
     options = {name: value for name, value in given.items() if value is not None}
     if method is None and options:
         raise ValueError(
@@ -104,8 +94,8 @@ def encode(
         )
     if absolute and max_residual is None:
         raise ValueError("--absolute goes with --max-residual, such as --max-residual 0.5.")
-    with warnings_as_notes([]), at_work(model):
-        fitted, _, _, X = open_both(
+    with warnings_as_notes([]), opt.at_work(model):
+        fitted, _, _, X = opt.open_both(
             model, data, ReadOptions(rows, decimal, encoding, header, max_size), trust
         )
         check_codes_fit(output, len(X), n_atoms_of(fitted))
@@ -113,16 +103,13 @@ def encode(
     if not opt.write_or_print(output, lambda target: write_codes(target, codes)):
         return
     nonzero = int(codes.nnz) if hasattr(codes, "nnz") else int((codes != 0).sum())
-    if as_json:
-        print_json(
-            {"output": str(output), "rows": codes.shape[0], "atoms": codes.shape[1],
-             "nonzeros": nonzero}
-        )  # fmt: skip
-        return
+    n_rows, n_atoms = codes.shape
     what = "atoms" if hasattr(codes, "nnz") else "components"
-    tell(
-        f"{codes.shape[0]:,} codes over {codes.shape[1]:,} {what}, "
-        f"{nonzero / codes.shape[0]:.1f} nonzeros per row: {output}"
+    tell_or_print_json(
+        f"{n_rows:,} codes over {n_atoms:,} {what}, {nonzero / n_rows:.1f} nonzeros per row: "
+        f"{output}",
+        {"output": str(output), "rows": n_rows, "atoms": n_atoms, "nonzeros": nonzero},
+        as_json,
     )
 
 
@@ -162,10 +149,9 @@ def codes_of(fitted: Any, X: Any, options: dict[str, Any] | None = None) -> Any:
 
 def _last_step(fitted: Any, X: Any) -> tuple[Any, Any]:
     """Return the last step of a model, or the model itself, and the rows as it gets them."""
-    steps = getattr(fitted, "steps", None)
-    if steps is None:
+    if not hasattr(fitted, "steps"):
         return fitted, X
-    return _last_step(fitted[-1], fitted[:-1].transform(X) if len(steps) > 1 else X)
+    return _last_step(fitted[-1], fitted[:-1].transform(X) if len(fitted.steps) > 1 else X)
 
 
 def _codes_that_decided(classifier: Any, signals: Any) -> Any:
@@ -174,13 +160,12 @@ def _codes_that_decided(classifier: Any, signals: Any) -> Any:
     import scipy.sparse
 
     parts = []
-    n_atoms = n_atoms_of(classifier)
     for start in range(0, len(signals), _BLOCK_ROWS):
         explained = classifier.explain(signals[start : start + _BLOCK_ROWS])
         ends = np.cumsum([0, *(len(why.atoms) for why in explained)])
         values = np.concatenate([why.coefficients for why in explained])
         atoms = np.concatenate([why.atoms for why in explained])
-        shape = (len(explained), n_atoms)
+        shape = (len(explained), n_atoms_of(classifier))
         parts.append(scipy.sparse.csr_array((values, atoms, ends), shape=shape))
     codes = scipy.sparse.vstack(parts, format="csr")
     codes.sort_indices()  # explanations begin with the largest coefficient
@@ -196,8 +181,7 @@ def _codes_by_class(classifier: Any, signals: Any, options: dict[str, Any]) -> A
 
     predictions = classifier.predict(signals)
     parts, order = [], []
-    widths = [learner.n_atoms_ for learner in classifier.dictionaries_]
-    starts = np.cumsum([0, *widths])
+    starts = np.cumsum([0, *(learner.n_atoms_ for learner in classifier.dictionaries_)])
     for c, learner in enumerate(classifier.dictionaries_):
         mine = np.flatnonzero(predictions == classifier.classes_[c])
         if len(mine):

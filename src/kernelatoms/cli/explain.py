@@ -6,7 +6,6 @@ import typer
 
 from kernelatoms.cli import options as opt
 from kernelatoms.cli.console import errors_as_messages, print_json, tell, warnings_as_notes
-from kernelatoms.cli.loading import at_work, open_both, true_labels
 
 EXAMPLES = """**Examples**
 
@@ -28,9 +27,7 @@ def explain(
             metavar="NUMBER", help="Which row, counted from 0 as reports and codes do. Repeatable."
         ),
     ],
-    label: Annotated[
-        str | None, typer.Option(help="Column of true classes; by default the model's label.")
-    ] = None,
+    label: opt.Label = None,
     rows: opt.Rows = None,
     decimal: opt.Decimal = None,
     encoding: opt.Encoding = None,
@@ -52,8 +49,8 @@ def explain(
     from kernelatoms.files.tables.matching import row_identifiers
     from kernelatoms.files.tables.table import ReadOptions
 
-    with warnings_as_notes([]), at_work(model):
-        fitted, record, table, X = open_both(
+    with warnings_as_notes([]), opt.at_work(model):
+        fitted, record, table, X = opt.open_both(
             model, data, ReadOptions(rows, decimal, encoding, header, max_size), trust
         )
         if not hasattr(fitted, "predict"):
@@ -61,8 +58,11 @@ def explain(
                 f"{model} holds {record.name or type(fitted).__name__!r}, which predicts no "
                 "classes, so there is none to explain; use 'kernelatoms encode' for its codes."
             )
-        _check_rows(row, len(X), data)
-        truth, kept = true_labels(fitted, table, record, label) or ((), np.zeros(len(X), bool))
+        for number in row:
+            if not 0 <= number < len(X):
+                span = f"counted from 0 to {len(X) - 1:,}"
+                raise ValueError(f"--row must be a row of {data}, {span}, got {number}.")
+        truth, kept = opt.true_labels(fitted, table, record, label) or ((), np.zeros(len(X), bool))
         explanations = explain_rows(fitted, X[row])
     true_of = dict(zip(np.flatnonzero(kept).tolist(), np.asarray(truth).tolist(), strict=True))
     identifiers = row_identifiers(table, record)
@@ -82,19 +82,10 @@ def explain(
     tell("\n\n".join(f"{_heading(facts)}\n{why}" for facts, why in explained))
 
 
-def _check_rows(numbers: list[int], n_rows: int, data: Any) -> None:
-    for number in numbers:
-        if not 0 <= number < n_rows:
-            raise ValueError(
-                f"--row must be a row of {data}, counted from 0 to {n_rows - 1:,}, got {number}."
-            )
-
-
 def _whole(identifier: Any) -> Any:
     """Return an identifier as in the file: numbers are read as floats, 17 as 17.0."""
-    if isinstance(identifier, float) and identifier.is_integer():
-        return int(identifier)
-    return identifier
+    whole = isinstance(identifier, float) and identifier.is_integer()
+    return int(identifier) if whole else identifier
 
 
 def _heading(facts: dict[str, Any]) -> str:

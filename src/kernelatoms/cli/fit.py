@@ -10,7 +10,7 @@ import typer
 
 from kernelatoms import PRESETS, default_preset
 from kernelatoms.cli import options as opt
-from kernelatoms.cli.columns import lines_of_columns, note_about_training
+from kernelatoms.cli import scoring, summaries
 from kernelatoms.cli.console import (
     FitProgress,
     errors_as_messages,
@@ -21,10 +21,7 @@ from kernelatoms.cli.console import (
     tell,
     warnings_as_notes,
 )
-from kernelatoms.cli.fit_summary import kept_in_words, note_copies, what_was_reached
 from kernelatoms.cli.models import CHOICES, SCALES, find_choice, make_model
-from kernelatoms.cli.scoring import check_folds, cross_validate, read_groups, tell_scores
-from kernelatoms.cli.tuning import default_model, drawn_rows, tell_sizes, tune_sizes
 
 EXAMPLES = """**Examples**
 
@@ -136,42 +133,41 @@ def fit(
     is used is said. A missing value is filled from the 15 nearest rows, by what both rows have; so
     are those of later files. A row without a label is not learned from.
     """
-    choice = find_choice(model or default_preset(0))
-    _check_label(choice, model or default_preset(0), label)
+    choice, settings = find_choice(model or default_preset(0)), settings or []
+    if choice.needs_label and label is None:
+        raise ValueError(
+            f"--label: the model {model or default_preset(0)!r} classifies, so it needs the name "
+            "of the column that holds the class. To learn a dictionary without classes, use "
+            "--model KSVD."
+        )
     from kernelatoms.files.models.model_file import save_model
-    from kernelatoms.files.tables.features import training_set
-    from kernelatoms.files.tables.row_marks import ROW_MARKS
+    from kernelatoms.files.tables.features import ROW_MARKS, training_set
     from kernelatoms.files.tables.table import ReadOptions
-    from kernelatoms.files.writing import check_result_target, refuse_to_overwrite
+    from kernelatoms.files.writing import check_result_target
 
-    refuse_to_overwrite(output, data)
-    check_result_target(output, (".skops",), force=force)
+    check_result_target(output, (".skops",), data, force=force)
     table = opt.read_data(data, ReadOptions(rows, decimal, encoding, header, max_size))
-    chosen = training_set(
-        table,
-        label if choice.needs_label else None,
-        _dropped(label, choice, [*(drop or []), *([groups] if groups else [])]),
-        keep or [],
-        dates=dates,
-    )
+    dropped = [*(drop or []), *([groups] if groups else [])]
+    if label is not None and not choice.needs_label:  # a learner without classes ignores it
+        dropped, label = [*dropped, label], None
+    chosen = training_set(table, label, dropped, keep or [], dates=dates)
     grouped = None
     if groups is not None:
-        grouped = read_groups(table, groups, chosen.rows)
+        grouped = scoring.read_groups(table, groups, chosen.rows)
         chosen.left_out[groups] = "it names the groups"
-    check_folds(chosen.y, cv, grouped)
+    scoring.check_folds(chosen.y, cv, grouped)
     enough = len(chosen.X)
     if model is None:
         images = chosen.image_shape is not None
-        model = default_model(len(chosen.X), images=images, settings=settings or [], tune=tune)
+        model = scoring.default_model(enough, images=images, settings=settings, tune=tune)
         choice = find_choice(model)
         enough = choice.enough_rows or enough
-    pipeline = make_model(
-        choice, scale, settings or [], seed, chosen.image_shape, min(enough, len(chosen.X))
-    )
+    n_rows = min(enough, len(chosen.X))
+    pipeline = make_model(choice, scale, settings, seed, chosen.image_shape, n_rows)
     described = {"file": table.path.name, **chosen.describe()}
     record = chosen.record(name=model, data=described)
     _say_before(chosen, record, output, pipeline)
-    drawn, grouped = drawn_rows(chosen, grouped, enough, seed)
+    drawn, grouped = scoring.drawn_rows(chosen, grouped, enough, seed)
     if drawn is not chosen:
         chosen = drawn
         # Marks are of the rows learned from, all else is of the file.
@@ -199,7 +195,7 @@ def _learn(
     with warnings_as_notes(shown), progress() as on_step:
         on_step(0, 0, "loading")
         if tune:
-            report["tuned"] = tune_sizes(pipeline, chosen.X, chosen.y, seed, on_step)
+            report["tuned"] = scoring.tune_sizes(pipeline, chosen.X, chosen.y, seed, on_step)
         start = time.perf_counter()
         learner = pipeline[-1]
         if hasattr(learner, "set_callbacks"):
@@ -208,43 +204,30 @@ def _learn(
         report["seconds"] = round(time.perf_counter() - start, 3)
         if hasattr(learner, "set_callbacks"):
             learner.set_callbacks()
-        note_copies(pipeline, chosen.y)
-        report |= what_was_reached(pipeline, chosen.X, chosen.y)
+        summaries.note_copies(pipeline, chosen.y)
+        report |= summaries.what_was_reached(pipeline, chosen.X, chosen.y)
         if cv:
             # Sizes that are clipped in the smaller folds are no concern of the user's.
             warnings.simplefilter("ignore")
             from sklearn.base import clone
 
-            report["cross_validation"] = cross_validate(
+            report["cross_validation"] = scoring.cross_validate(
                 clone(pipeline), chosen.X, chosen.y, cv, seed, on_step, groups
             )
     return {**report, "warnings": shown}
 
 
-def _check_label(choice: Any, model: str, label: str | None) -> None:
-    if choice.needs_label and label is None:
-        raise ValueError(
-            f"--label: the model {model!r} classifies, so it needs the name of the column that "
-            "holds the class. To learn a dictionary without classes, use --model KSVD."
-        )
-
-
-def _dropped(label: str | None, choice: Any, drop: list[str]) -> list[str]:
-    """Return the columns to leave out; a learner without classes does not learn from a label."""
-    return [*drop, *([label] if label is not None and not choice.needs_label else [])]
-
-
 def _say_before(chosen: Any, record: Any, output: Path, pipeline: Any) -> None:
     """Say what is learned from, before that takes its time."""
-    from kernelatoms.files.tables.identifiers import NAMED, REASONS
+    from kernelatoms.files.tables.roles import NAMED, REASONS
 
     say(f"Columns of {record.data['file']}:")
-    for line in lines_of_columns(record, output):
+    for line in summaries.lines_of_columns(record, output):
         say(f"  {line}")
     numbered = [name for name, why in chosen.left_out.items() if why in REASONS and why != NAMED]
     if numbered:
         note(f"--keep {numbered[0]!r} learns from it nevertheless.")
-    filled = note_about_training(record.data["missing"], pipeline, len(chosen.X))
+    filled = summaries.note_about_training(record.data["missing"], pipeline, len(chosen.X))
     for text in (*chosen.notes, filled):
         if text:
             note(text)
@@ -253,7 +236,7 @@ def _say_before(chosen: Any, record: Any, output: Path, pipeline: Any) -> None:
 def _tell(record: Any, pipeline: Any, output: Path) -> None:
     data, report = record.data, record.fit
     if "tuned" in report:
-        tell_sizes(report["tuned"])
+        scoring.tell_sizes(report["tuned"])
     classes = report.get("classes", [])
     sizes = f"{data['rows']:,} rows, {data['features']:,} features"
     sizes += f", {len(classes)} classes" if classes else ""
@@ -264,8 +247,8 @@ def _tell(record: Any, pipeline: Any, output: Path) -> None:
             f"training rows' energy after {report['passes']} passes."
         )
     if "rows_kept" in report:
-        tell(f"{kept_in_words(report)}.")
+        tell(f"{summaries.kept_in_words(report)}.")
     scores = report.get("cross_validation")
     if scores:
-        tell_scores(scores, data["rows"])
+        scoring.tell_scores(scores, data["rows"])
     tell(f"Model: {output}")

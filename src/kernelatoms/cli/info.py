@@ -13,10 +13,9 @@ from kernelatoms.cli.console import (
     print_json,
     progress,
     tell,
+    tell_or_print_json,
     warnings_as_notes,
 )
-from kernelatoms.cli.loading import at_work, open_both
-from kernelatoms.cli.models import trusted_types
 
 INFO_EXAMPLES = """**Examples**
 
@@ -54,16 +53,13 @@ def info(
     from kernelatoms.files.tables.table import ReadOptions, is_table
 
     options = ReadOptions(rows, decimal, encoding, header, max_size)
-    table = is_table(file)
-    facts = _table_facts(file, options) if table else _model_facts(file, max_size)
+    facts = _table_facts(file, options) if is_table(file) else _model_facts(file, max_size)
     if as_json:
         print_json(facts)
         return
-    if not table:  # all columns and their use, one per line
-        uses = facts.pop("uses")
-        if uses:
-            facts = {k: v for k, v in facts.items() if k not in ("columns", "left out", "label")}
-            facts |= {f"column: {name}": use for name, use in uses.items()}
+    if uses := facts.pop("uses", {}):  # all columns and their use, one per line
+        facts = {k: v for k, v in facts.items() if k not in ("columns", "left out", "label")}
+        facts |= {f"column: {name}": use for name, use in uses.items()}
     width = max(len(name) for name in facts)
     for name, value in facts.items():
         line = f"{name:<{width}}  {_in_words(value)}"
@@ -79,9 +75,7 @@ def report(
     output: Annotated[Path, typer.Option("--output", "-o", help="The HTML page.")] = Path(
         "report.html"
     ),
-    label: Annotated[
-        str | None, typer.Option(help="Column of true classes; by default the model's label.")
-    ] = None,
+    label: opt.Label = None,
     rows: opt.Rows = None,
     decimal: opt.Decimal = None,
     encoding: opt.Encoding = None,
@@ -99,25 +93,23 @@ def report(
     as_json: opt.Json = False,
 ) -> None:
     """Write one HTML page about a model: what was fitted, its atoms, codes and mistakes."""
-    from kernelatoms.files.models.model_file import load_model
-    from kernelatoms.files.tables.labels import labels_for
+    from kernelatoms.files.tables.roles import labels_for
     from kernelatoms.files.tables.table import ReadOptions
-    from kernelatoms.files.writing import check_result_target, refuse_to_overwrite
+    from kernelatoms.files.writing import check_result_target
 
     shape = _shape(image_shape)
     options = ReadOptions(rows, decimal, encoding, header, max_size)
-    refuse_to_overwrite(output, model, data)
-    check_result_target(output, (".html", ".htm"), force=force)
+    check_result_target(output, (".html", ".htm"), model, data, force=force)
     y = X = source = None
-    with warnings_as_notes([]), progress() as on_step, at_work(model):
+    with warnings_as_notes([]), progress() as on_step, opt.at_work(model):
         on_step(0, 0, "drawing")
         from kernelatoms.report import write_model_report
         from kernelatoms.report.origin import record_facts, rows_of_file
 
         if data is None:
-            fitted, record = load_model(model, trusted=trusted_types(trust), max_size=max_size)
+            fitted, record = opt.open_model(model, trust, max_size)
         else:
-            fitted, record, table, X = open_both(model, data, options, trust)
+            fitted, record, table, X = opt.open_both(model, data, options, trust)
             data = table.path
             name = label or record.label
             kept = None
@@ -128,24 +120,20 @@ def report(
         write_model_report(
             output, fitted, X, y,
             image_shape=shape or record.image_shape,
-            title=_title(record),
+            title=f"{record.name} on {record.data.get('file', 'data')}" if record.name else None,
             facts=record_facts(record, data, source),
             feature_names=record.columns,
             timing={"fit": record.fit["seconds"]} if "seconds" in record.fit else None,
             rows=source,
         )  # fmt: skip
-    if as_json:
-        print_json(
-            {
-                "report": str(output),
-                "rows": 0 if X is None else len(X),
-                "labelled_rows": 0 if y is None else len(y),
-                "rows_in_file": 0 if source is None else source.n_in_file,
-                "share_learned_from": None if source is None else source.learned,
-            }
-        )
-    else:
-        tell(f"Report: {output}")
+    result = {
+        "report": str(output),
+        "rows": 0 if X is None else len(X),
+        "labelled_rows": 0 if y is None else len(y),
+        "rows_in_file": 0 if source is None else source.n_in_file,
+        "share_learned_from": None if source is None else source.learned,
+    }
+    tell_or_print_json(f"Report: {output}", result, as_json)
 
 
 @errors_as_messages
@@ -173,22 +161,18 @@ def datasets(
         _write_bundled(name, output, force)
         return
     folder = data_folder(data_home)
-
-    def at_hand(file: str) -> bool:
-        return folder is not None and (folder / file).is_file()
-
     listed: list[dict[str, Any]] = [
         {"name": key, "at hand": True, "what": what, "file": "comes with scikit-learn"}
         for key, what in _BUNDLED.items()
-        if name in (None, key)
     ] + [
         {
-            "name": d.name, "at hand": at_hand(d.file), "what": d.description, "file": d.file,
-            "cite": d.citation, "terms": d.terms, "online": d.online,
+            "name": d.name, "at hand": folder is not None and (folder / d.file).is_file(),
+            "what": d.description, "file": d.file, "cite": d.citation, "terms": d.terms,
+            "online": d.online,
         }
         for d in known.values()
-        if name in (None, d.name)
     ]  # fmt: skip
+    listed = [entry for entry in listed if name in (None, entry["name"])]
     if as_json:
         print_json(listed)
     elif name is not None:
@@ -233,40 +217,38 @@ def _table_facts(file: Path, options: Any) -> dict[str, Any]:
     import numpy as np
 
     from kernelatoms.files.tables.features import why_left_out
-    from kernelatoms.files.tables.identifiers import REASONS
+    from kernelatoms.files.tables.roles import REASONS
 
     table = opt.read_data(file, options)
-    facts: dict[str, Any] = {
+    left_out = why_left_out(table, None)
+    trouble = [text for name, text in table.mixed.items() if left_out.get(name) not in REASONS]
+    different = {
+        name: len({str(value) for value in values.tolist() if value is not None})
+        for name, values in table.words.items()
+    }
+    return {
         "table": str(table.path),
         "rows": len(table),
         "columns of numbers": len(table.columns),
         "missing values": int(np.isnan(table.numbers).sum()),
+        **({"images": "{} x {}".format(*table.image_shape)} if table.image_shape else {}),
+        **({"numbers": table.columns} if table.named else {}),
+        **{f"words: {name}": f"{n:,} different values" for name, n in different.items()},
+        **({"not learned from": left_out} if left_out else {}),
+        **({"trouble": trouble[-1]} if trouble else {}),
     }
-    if table.image_shape:
-        facts["images"] = "{} x {}".format(*table.image_shape)
-    if table.named:
-        facts["numbers"] = table.columns
-    left_out = why_left_out(table, None)
-    for name, values in table.words.items():
-        different = {str(value) for value in values.tolist() if value is not None}
-        facts[f"words: {name}"] = f"{len(different):,} different values"
-    if left_out:
-        facts["not learned from"] = left_out
-    trouble = [text for name, text in table.mixed.items() if left_out.get(name) not in REASONS]
-    return {**facts, **({"trouble": trouble[-1]} if trouble else {})}
 
 
 def _model_facts(file: Path, max_size: int | None = None) -> dict[str, Any]:
-    from kernelatoms.files.models.model_file import foreign_types, format_of, read_record
-    from kernelatoms.files.tables.row_marks import ROW_MARKS
+    from kernelatoms.files.models.model_file import inspect_model
+    from kernelatoms.files.tables.features import ROW_MARKS
 
-    record = read_record(file, max_size)
-    foreign = foreign_types(file, max_size)
+    record, version, foreign = inspect_model(file, max_size)
     return {
         "model": str(file),
         "what": record.name or "not recorded",
-        "format": format_of(file, max_size),
-        "columns": record.columns if record.columns is not None else "by position",
+        "format": version,
+        "columns": "by position" if record.columns is None else record.columns,
         "label": record.label or "none",
         "uses": {} if record.columns is None else record.uses(),
         **({"types to trust": foreign} if foreign else {}),
@@ -278,18 +260,11 @@ def _model_facts(file: Path, max_size: int | None = None) -> dict[str, Any]:
     }
 
 
-def _title(record: Any) -> str | None:
-    """Return the page's heading; None, for the default, if no name was recorded."""
-    if not record.name:
-        return None
-    return f"{record.name} on {record.data.get('file', 'data')}"
-
-
 def _shape(text: str | None) -> tuple[int, ...] | None:
     if text is None:
         return None
     match = re.fullmatch(r"\d+([xX,]\d+){1,2}", text.strip())
-    sides = tuple(map(int, re.split("[xX,]", text.strip()))) if match else (0,)
+    sides = tuple(map(int, re.findall(r"\d+", text))) if match else (0,)
     if 0 in sides:
         raise ValueError(
             "--image-shape takes HEIGHTxWIDTH, such as 16x16, or HEIGHTxWIDTHxCHANNELS, such as "
@@ -299,12 +274,12 @@ def _shape(text: str | None) -> tuple[int, ...] | None:
 
 
 def _in_words(value: Any) -> str:
+    from kernelatoms.files.tables.table import first_few
+
     if isinstance(value, dict):
         return "; ".join(f"{key}: {_in_words(entry)}" for key, entry in value.items()) or "none"
     if isinstance(value, list | tuple):
-        shown = ", ".join(_in_words(entry) for entry in value[:12])
-        more = f" and {len(value) - 12:,} more" if len(value) > 12 else ""
-        return (shown + more) or "none"
+        return first_few([_in_words(entry) for entry in value], 12) or "none"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):

@@ -57,10 +57,9 @@ def end() -> NoReturn:
     writing = sys.modules.get("kernelatoms.files.writing")  # if anybody has written anything
     if writing is not None and hasattr(writing, "remove_unfinished"):
         writing.remove_unfinished()
-    for stream in (1, _to_user):
+    for stream in filter(os.isatty, (1, _to_user)):
         with suppress(OSError):
-            if os.isatty(stream):
-                os.write(stream, b"\x1b[?25h")  # a progress bar hides the cursor
+            os.write(stream, b"\x1b[?25h")  # a progress bar hides the cursor
     with suppress(OSError):
         os.write(_to_user, b"\nStopped before it was done.\n")
     os._exit(STOPPED)

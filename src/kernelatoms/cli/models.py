@@ -20,11 +20,9 @@ SCALES = ("standard", "unit", "range", "none")
 
 def find_choice(name: str) -> Preset:
     """Return a preset or estimator by name, in any case of letters if that is unambiguous."""
-    if name in CHOICES:
-        return CHOICES[name]
-    for known, choice in CHOICES.items():
-        if known.lower() == name.lower():
-            return choice
+    lower = {known.lower(): choice for known, choice in reversed(CHOICES.items())}
+    if name in CHOICES or name.lower() in lower:
+        return CHOICES.get(name, lower[name.lower()])
     near = difflib.get_close_matches(name, CHOICES, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
     raise ValueError(f"--model: there is no {name!r}.{hint} There are {', '.join(CHOICES)}.")
@@ -40,8 +38,7 @@ def make_model(
 ) -> Any:
     """Return the pipeline, not yet fitted: fill, scale, (map,) learn.
 
-    ``image_shape`` is that of the rows, for models that compare images; ``n_rows`` is the number of
-    training rows.
+    ``image_shape`` is that of the training rows, and ``n_rows`` their number.
     """
     from kernelatoms import make_preset
 
@@ -58,13 +55,6 @@ def make_model(
         model.set_params(**{_find_parameter(model, name): value})
     seeds = [key for key in model.get_params() if key.split("__")[-1] == "random_state"]
     return model.set_params(**dict.fromkeys(seeds, seed))
-
-
-def make_estimator(name: str) -> Any:
-    """Return an estimator of the library with its defaults and an explicit learner."""
-    from kernelatoms import make_preset
-
-    return make_preset(Preset(name, name))[-1]
 
 
 def own_kernel(path: str) -> Any:
@@ -112,7 +102,9 @@ def _parse(setting: str) -> tuple[str, Any]:
     if text.lower() in words:
         return name, words[text.lower()]
     if text in ESTIMATORS:
-        return name, make_estimator(text)
+        from kernelatoms import make_preset
+
+        return name, make_preset(Preset(text, text))[-1]  # with an explicit learner
     try:
         return name, ast.literal_eval(text)
     except (ValueError, SyntaxError):
@@ -135,18 +127,16 @@ def _find_parameter(model: Any, name: str) -> str:
     if len(found) == 1:
         return found[0]
     if found:
-        raise ValueError(
-            f"--set {name}: there is more than one; name one of {', '.join(sorted(found))}."
-        )
+        several = ", ".join(sorted(found))
+        raise ValueError(f"--set {name}: there is more than one; name one of {several}.")
     ends = sorted({key.split("__")[-1] for key in names if not key.startswith("fill__")})
     longer = [end for end in ends if end.startswith(name)]  # n_atoms of n_atoms_per_class
     near = longer or difflib.get_close_matches(name, ends, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
     if not longer and name.split("__")[-1] in parameters_of("lkdl") - set(ends):
         hint = " --model lkdl has it, and so have other models that learn atoms."
-    raise ValueError(
-        f"--set {name}: the model has no such parameter.{hint} It has {', '.join(ends)}."
-    )
+    words = f"the model has no such parameter.{hint} It has {', '.join(ends)}."
+    raise ValueError(f"--set {name}: {words}")
 
 
 def parameters_of(preset: str) -> set[str]:

@@ -1,18 +1,21 @@
-"""Options that commands share, and reading a data file."""
+"""Options that commands share, and the opening of the files that they name."""
 
 import functools
 import io
 import re
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
 
 import typer
 
 from kernelatoms.cli.console import note, tell
+from kernelatoms.cli.models import trusted_types
+from kernelatoms.cli.summaries import note_about_rows
 
 if TYPE_CHECKING:
+    from kernelatoms.files.models.record import ModelRecord
     from kernelatoms.files.tables.table import ReadOptions, Table
 
 P = ParamSpec("P")
@@ -26,6 +29,9 @@ Model = Annotated[Path, typer.Argument(help="A file that `kernelatoms fit` wrote
 Data = Annotated[Path, typer.Argument(help=f"Table: {_TABLES}")]
 Rows = Annotated[
     str | None, typer.Option(metavar="KEY", help="The key of an .npz file that holds the rows.")
+]
+Label = Annotated[
+    str | None, typer.Option(help="Column of true classes; by default the model's label.")
 ]
 Decimal = Annotated[
     str | None,
@@ -102,11 +108,72 @@ def read_data(data: Path, options: "ReadOptions | str | None") -> "Table":
     return replace(table, notes=[])
 
 
+def open_model(model: Path, trust: list[str] | None, max_size: int | None) -> tuple[Any, Any]:
+    """Return a model and its record."""
+    from kernelatoms.files.models.model_file import load_model
+
+    return load_model(model, trusted=trusted_types(trust), max_size=max_size)
+
+
+def open_both(
+    model: Path, data: Path, options: "ReadOptions", trust: list[str] | None
+) -> tuple[Any, Any, Any, Any]:
+    """Return the model, its record, the table and its rows in the model's columns.
+
+    ``options`` are those of the table; ``max_size`` applies to the model file, too.
+    """
+    from kernelatoms.files.tables.matching import rows_for
+
+    fitted, record = open_model(model, trust, options.max_size)
+    table = read_data(data, options)
+    n_features = getattr(fitted, "n_features_in_", None) or len(record.columns or ())
+    if not n_features:
+        raise ValueError(
+            f"{model} says neither how many columns it takes nor which; use it from Python, with "
+            "load_model."
+        )
+    X, notes = rows_for(table, record, n_features)
+    for text in (*notes, note_about_rows(fitted, X)):
+        if text:
+            note(text)
+    return fitted, record, table, X
+
+
+def true_labels(
+    fitted: Any, table: "Table", record: "ModelRecord", label: str | None
+) -> tuple[Any, Any] | None:
+    """Return the true classes in a table and a mask of the rows with one; None if it has none.
+
+    ``label`` is the column that the user names; else it is that of the model, if it is there.
+    """
+    from kernelatoms.files.tables.roles import labels_for
+
+    name = label or record.label
+    if name is None or (label is None and name not in table.names):
+        return None
+    if not hasattr(fitted, "classes_"):
+        raise ValueError("--label: the model predicts no classes that could be right.")
+    return labels_for(table, name, fitted.classes_)
+
+
+@contextmanager
+def at_work(model: Path) -> Iterator[None]:
+    """Turn exceptions of a model into one message.
+
+    scikit-learn's types that the user trusts are not checked and may raise anything.
+    """
+    try:
+        yield
+    except (LookupError, AttributeError, ArithmeticError, RuntimeError) as error:
+        raise ValueError(
+            f"{model}: the model cannot be applied ({type(error).__name__}: {error}); its file may "
+            "be damaged."
+        ) from error
+
+
 def write_or_print(output: Path, write: Callable[[Any], None]) -> bool:
     """Call ``write`` with a file, or print what it writes to "-"; return whether it was a file."""
-    from kernelatoms.files.writing import is_standard_stream
-
-    if not is_standard_stream(output):
+    if str(output) != "-":
         write(output)
         return True
     text = io.StringIO()
@@ -121,15 +188,14 @@ def works_on_device(command: Callable[P, None]) -> Callable[P, None]:
     @functools.wraps(command)
     def there(*args: P.args, **kwargs: P.kwargs) -> None:
         device: Any = kwargs.get("device")
-        if not device or not device.strip():
-            return command(*args, **kwargs)
-        from kernelatoms import use_device
-
         with ExitStack() as chosen:
-            try:
-                chosen.enter_context(use_device(device))
-            except ValueError as error:
-                raise ValueError(f"--device (or KERNELATOMS_DEVICE): {error}") from error
-            return command(*args, **kwargs)
+            if device and device.strip():
+                from kernelatoms import use_device
+
+                try:
+                    chosen.enter_context(use_device(device))
+                except ValueError as error:
+                    raise ValueError(f"--device (or KERNELATOMS_DEVICE): {error}") from error
+            command(*args, **kwargs)
 
     return there

@@ -14,8 +14,6 @@ from kernelatoms.cli.console import (
     tell,
     warnings_as_notes,
 )
-from kernelatoms.cli.evaluation import Evaluation, evaluate
-from kernelatoms.cli.loading import at_work, open_both, true_labels
 
 PREDICT_EXAMPLES = """**Examples**
 
@@ -27,6 +25,9 @@ PREDICT_EXAMPLES = """**Examples**
 
 `kernelatoms predict digits.skops digits.npz --rows X_test --label y_test --output p.npy`
 """
+
+
+_MOST_CLASSES = 20
 
 
 @errors_as_messages
@@ -63,20 +64,15 @@ def predict(
     from kernelatoms.files.results import RESULT_SUFFIXES, write_columns
     from kernelatoms.files.tables.matching import row_identifiers
     from kernelatoms.files.tables.table import ReadOptions
-    from kernelatoms.files.writing import (
-        check_result_target,
-        is_standard_stream,
-        refuse_to_overwrite,
-    )
+    from kernelatoms.files.writing import check_result_target
 
     options = ReadOptions(rows, decimal, encoding, header, max_size)
     if output is not None:
-        refuse_to_overwrite(output, model, data)
-        check_result_target(output, RESULT_SUFFIXES, force=force)
-        output = None if is_standard_stream(output) else output
+        check_result_target(output, RESULT_SUFFIXES, model, data, force=force)
+        output = None if str(output) == "-" else output
     shown: list[str] = []
-    with warnings_as_notes(shown), at_work(model):
-        fitted, record, table, X = open_both(model, data, options, trust)
+    with warnings_as_notes(shown), opt.at_work(model):
+        fitted, record, table, X = opt.open_both(model, data, options, trust)
         if not hasattr(fitted, "predict"):
             raise ValueError(
                 f"{model} holds {record.name or type(fitted).__name__!r}, which predicts no "
@@ -90,7 +86,7 @@ def predict(
     learned = 0.0 if evaluation is None else _learned_from(record, X, table, label or record.label)
     result: dict[str, Any] = {"rows": len(X), "accuracy": None}
     if evaluation is not None:
-        result |= {**evaluation.to_dict(), "share_learned_from": learned}
+        result |= {**evaluation, "share_learned_from": learned}
     if output is not None:
         write_columns(output, columns)
         result["output"] = str(output)
@@ -101,7 +97,7 @@ def predict(
         return
     if output is None:
         opt.write_or_print(Path("-"), lambda stream: write_columns(stream, columns))
-    for line in [] if evaluation is None else evaluation.lines():
+    for line in [] if evaluation is None else evaluation_in_words(evaluation, len(X)):
         say(line)
     if learned:
         which = "these very rows" if learned == 1 else f"{learned:.1%} of these rows"
@@ -121,27 +117,83 @@ def _scores(fitted: Any, X: Any) -> dict[str, Any]:
 
 def _evaluate(
     fitted: Any, table: Any, record: Any, label: str | None, predictions: Any
-) -> Evaluation | None:
+) -> dict[str, Any] | None:
     """Compare predictions with true classes, where these are known."""
     from kernelatoms.files.tables.table import TableError
 
     try:
-        known = true_labels(fitted, table, record, label)
+        known = opt.true_labels(fitted, table, record, label)
     except TableError as error:
         if label is not None:
             raise
         note(f"The predictions are not compared with labels: {error}")
-        known = None
+        return None
     if known is None:
         return None
     truth, kept = known
-    return evaluate(predictions[kept], truth, len(table), fitted.classes_)
+    return evaluate(predictions[kept], truth, fitted.classes_)
+
+
+def evaluate(predictions: Any, truth: Any, classes: Any) -> dict[str, Any]:
+    """Compare predictions of labelled rows with the truth, in all and per class.
+
+    Rows of classes that the model does not know are wrong.
+    """
+    import numpy as np
+
+    true = np.array([str(value) for value in truth.tolist()])
+    right = np.array([str(value) for value in predictions.tolist()]) == true
+    names, places, counts = np.unique(true, return_inverse=True, return_counts=True)
+    recalls = (np.bincount(places, right, len(names)) / counts).tolist()
+    count_of = dict(zip(names.tolist(), counts.tolist(), strict=True))
+    most = max(count_of, key=lambda name: count_of[name])
+    known = {str(value) for value in classes.tolist()}
+    return {
+        "labelled_rows": len(true),
+        "accuracy": float(right.mean()),
+        "balanced_accuracy": sum(recalls) / len(recalls),
+        "recall": dict(zip(names.tolist(), recalls, strict=True)),
+        "rows_of_class": count_of,
+        "most_frequent_class": {"class": most, "share": count_of[most] / len(true)},
+        "unknown_labels": {name: n for name, n in count_of.items() if name not in known},
+    }
+
+
+def evaluation_in_words(found: dict[str, Any], n_rows: int) -> list[str]:
+    """Return what ``evaluate`` found, in lines; ``n_rows`` counts rows without a label, too."""
+    from kernelatoms.files.tables.table import first_few
+
+    more = "more (--json has all)"
+    n_labelled, recall, count_of = found["labelled_rows"], found["recall"], found["rows_of_class"]
+    without = n_rows - n_labelled
+    without_label = f" ({without:,} of {n_rows:,} rows have no label)" if without else ""
+    worst = sorted(recall, key=lambda c: (recall[c], c))
+    recalls = [f"{c} {recall[c]:.1%} of {count_of[c]:,}" for c in worst]
+    said = [
+        f"{found['accuracy']:.1%} of {n_labelled:,} labelled rows are predicted right"
+        f"{without_label}; balanced accuracy {found['balanced_accuracy']:.1%}.",
+        f"Recall of each class, the worst first: {first_few(recalls, _MOST_CLASSES, more)}.",
+    ]
+    if unknown := found["unknown_labels"]:
+        n = sum(unknown.values())
+        names = [f"{name!r} ({count:,})" for name, count in unknown.items()]
+        said.append(
+            f"{n:,} labelled row{'s are' if n != 1 else ' is'} of classes that the model has never "
+            f"seen, and count{'s' * (n == 1)} as wrong: {first_few(names, _MOST_CLASSES, more)}."
+        )
+    name, guessed = found["most_frequent_class"].values()
+    if len(count_of) > 1 and found["accuracy"] <= guessed:
+        said.append(
+            f"This is no better than guessing: always answering {name!r} would be right for "
+            f"{guessed:.1%}."
+        )
+    return said
 
 
 def _learned_from(record: Any, X: Any, table: Any, label: str) -> float:
     """Return the known share of labelled rows that the model learned from."""
-    from kernelatoms.files.tables.labels import read_labels
-    from kernelatoms.files.tables.row_marks import ROW_MARKS, learned_share
+    from kernelatoms.files.tables.features import ROW_MARKS, learned_share
+    from kernelatoms.files.tables.roles import read_labels
 
     _, kept = read_labels(table, label)
     return learned_share(X[kept], record.data.get(ROW_MARKS)) or 0.0

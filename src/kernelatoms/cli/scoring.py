@@ -1,9 +1,15 @@
-"""``fit --cv``: scores on rows that a model did not learn from, compared with other models."""
+"""The default model of ``fit``, its sizes (``--tune``) and its scores (``--cv``).
 
-from collections.abc import Callable, Mapping
+Scores are those on rows that a model did not learn from, compared with other models.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from kernelatoms.cli.console import tell
+from kernelatoms import PRESETS, default_preset
+from kernelatoms.cli.console import note, tell
+from kernelatoms.cli.models import names_set, parameters_of
 
 OnStep = Callable[[int, int, str], None]
 
@@ -12,6 +18,102 @@ _MOST_SVM_ROWS = 5_000
 # Means of folds that differ by more of their standard errors than this differ clearly.
 _CLEARLY = 2.0
 _MOST_RECALLS = 12
+# Classes of so few rows are learned from whole where others are drawn from.
+_FEW = 100
+# Sizes are chosen on so many rows.
+_MOST_TUNING_ROWS = 5_000
+
+
+def default_model(
+    n_rows: int, *, images: bool, settings: Sequence[str] = (), tune: bool = False
+) -> str:
+    """Return the default preset for so many rows, and print it.
+
+    ``settings`` (of ``--set``) and ``tune`` that concern atoms need a model that learns atoms.
+    """
+    name = default_preset(n_rows, as_images=images)
+    of_atoms = parameters_of("lkdl") - parameters_of(name)
+    wished = ["--tune"] * tune + [setting for setting in names_set(settings) if setting in of_atoms]
+    if name == "kcrc" and wished:
+        note(f"The model is lkdl, since {wished[0]} is about atoms (--model chooses others).")
+        return "lkdl"
+    enough = PRESETS[name].enough_rows
+    if images or enough is None:
+        where = "images" if images else "up to 20,000 rows"
+        note(f"The model is {name}, the default for {where} (--model chooses others).")
+    else:
+        note(
+            f"The model is {name}, the default beyond {enough:,} rows; it learns from {enough:,} "
+            f"of {n_rows:,} rows, drawn evenly from all classes (--model {name} learns from all)."
+        )
+    return name
+
+
+def drawn_rows(chosen: Any, groups: Any, n_rows: int, seed: int) -> tuple[Any, Any]:
+    """Return ``n_rows`` rows of a training set, in the order of the file, and their groups.
+
+    Small classes keep all rows.
+    """
+    if len(chosen.X) <= n_rows:
+        return chosen, groups
+    some = spread_over_classes(chosen.y, n_rows, seed)
+    part = replace(chosen, X=chosen.X[some], y=chosen.y[some], rows=chosen.rows[some])
+    return part, None if groups is None else groups[some]
+
+
+def spread_over_classes(y: Any, n_rows: int, seed: int) -> Any:
+    """Return the numbers of ``n_rows`` rows, ascending: each class by its share.
+
+    Classes of up to ``_FEW`` rows keep all, in addition.
+    """
+    import numpy as np
+
+    rng = np.random.default_rng(seed)
+    _, labels, counts = np.unique(y, return_inverse=True, return_counts=True)
+    share = n_rows / len(labels)
+    wanted = [min(count, max(round(share * count), _FEW)) for count in counts]
+    some = [rng.choice(np.flatnonzero(labels == c), n, replace=False) for c, n in enumerate(wanted)]
+    return np.sort(np.concatenate(some))
+
+
+def tune_sizes(pipeline: Any, X: Any, y: Any, seed: int, on_step: OnStep) -> dict[str, Any]:
+    """Choose the numbers of atoms and nonzeros by cross-validation, and set them in the pipeline.
+
+    Returns the sizes tried, the mean scores, and the choice. More than 5,000 rows are sampled.
+    """
+    import numpy as np
+
+    from kernelatoms import choose_sizes
+
+    if not any(name.split("__")[-1].startswith("n_atoms") for name in pipeline.get_params()):
+        raise ValueError(
+            "--tune chooses how many atoms and nonzeros a model has; this one has neither. Use "
+            "--model lkdl, or another that learns atoms."
+        )
+    if len(X) > _MOST_TUNING_ROWS:
+        some = spread_over_classes(np.zeros(len(X)) if y is None else y, _MOST_TUNING_ROWS, seed)
+        X, y = X[some], None if y is None else y[some]
+    sizes = choose_sizes(pipeline, X, y, random_state=seed, on_step=on_step)
+    pipeline.set_params(**sizes.parameters)
+    return {
+        "n_atoms": list(sizes.n_atoms),
+        "n_nonzero_coefs": list(sizes.n_nonzero_coefs),
+        "scores": sizes.means.tolist(),
+        "chosen": {name.split("__")[-1]: value for name, value in sizes.parameters.items()},
+        "rows": len(X),
+    }
+
+
+def tell_sizes(tuned: dict[str, Any]) -> None:
+    """Print the scores of ``tune_sizes`` and the choice."""
+    nonzeros = tuned["n_nonzero_coefs"]
+    tell(f"Scores on rows not learned from, 3 folds of {tuned['rows']:,} rows:")
+    if any(nonzeros):
+        tell(f"{'atoms':>8}" + "".join(f"{n:>4} nonzero{'s' if n != 1 else ' '}" for n in nonzeros))
+    for n_atoms, scores in zip(tuned["n_atoms"], tuned["scores"], strict=True):
+        tell(f"{n_atoms:>8,}" + "".join(f"{score:>13.1%}" for score in scores))
+    chosen = ", ".join(f"{name}={value}" for name, value in tuned["chosen"].items())
+    tell(f"Chosen, the smallest within a standard error of the best: {chosen}.")
 
 
 def check_folds(y: Any, cv: int, groups: Any = None) -> None:
@@ -40,22 +142,17 @@ def read_groups(table: Any, column: str, rows: Any) -> Any:
     """Return the group of every training row, as numbers; ``rows`` are those rows of the file."""
     import numpy as np
 
-    if column in table.words:
-        names = table.words[column]
-        gone = np.array([name is None for name in names])
-    elif column in table.place_of:
-        names = table.exact.get(column, table.numbers[:, table.place_of[column]])
-        gone = np.isnan(table.numbers[:, table.place_of[column]])
-    else:
-        known = ", ".join([*table.columns, *table.words][:12])
+    if column not in table.names:
+        known = ", ".join(table.names[:12])
         raise ValueError(f"--groups: there is no column {column!r}; the file has {known}.")
+    names = table.column(column)
+    gone = np.array([name is None or name != name for name in names])  # NaN
     if gone[rows].any():
         first = rows[gone[rows]][0]
         raise ValueError(
             f"--groups {column}: row {first:,} names no group; give it one, or leave the row out."
         )
-    _, numbers = np.unique([str(name) for name in np.asarray(names)[rows]], return_inverse=True)
-    return numbers
+    return np.unique([str(name) for name in names[rows]], return_inverse=True)[1]
 
 
 def cross_validate(
@@ -97,11 +194,8 @@ def _folds(X: Any, y: Any, cv: int, seed: int, groups: Any) -> list[tuple[Any, A
     import numpy as np
     from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
-    if groups is None:
-        split = StratifiedKFold(cv, shuffle=True, random_state=seed).split(X, y)
-    else:
-        split = StratifiedGroupKFold(cv, shuffle=True, random_state=seed).split(X, y, groups)
-    folds = list(split)
+    kind = StratifiedKFold if groups is None else StratifiedGroupKFold
+    folds = list(kind(cv, shuffle=True, random_state=seed).split(X, y, groups))
     for train, test in folds:
         absent = np.setdiff1d(y, y[train])
         if len(absent) or not len(test):
@@ -136,7 +230,7 @@ def _recalls(y: Any, right: Any) -> dict[Any, float]:
     return {name: float(right[y == name].mean()) for name in np.unique(y)}
 
 
-def _mean_and_error(values: list[float]) -> dict[str, float]:
+def _mean_and_error(values: Any) -> dict[str, float]:
     import numpy as np
 
     return {
@@ -169,18 +263,15 @@ def verdicts(scores: Mapping[str, Any]) -> list[str]:
     import numpy as np
 
     said = []
-    mean, error, most = (
-        scores["mean"], scores["standard_error"], scores["most_frequent_class"],
-    )  # fmt: skip
+    mean, most, error = scores["mean"], scores["most_frequent_class"], scores["standard_error"]
     if mean < most - _CLEARLY * error:
         said.append("This model is worse than guessing the most frequent class. Do not use it.")
     elif mean <= most + _CLEARLY * error:
         said.append("This model is no better than guessing the most frequent class.")
-    lead = np.subtract(scores["svm"]["folds"], scores["folds"])
-    lead_error = float(np.std(lead, ddof=1) / np.sqrt(len(lead)))
-    if lead.mean() > max(_CLEARLY * lead_error, 0.005):
+    lead = _mean_and_error(np.subtract(scores["svm"]["folds"], scores["folds"]))
+    if lead["mean"] > max(_CLEARLY * lead["standard_error"], 0.005):
         said.append(
-            f"The support vector machine is clearly better here, by {100 * lead.mean():.1f} "
+            f"The support vector machine is clearly better here, by {100 * lead['mean']:.1f} "
             "points. Use it, unless you need atoms, codes or explanations."
         )
     return said
@@ -192,8 +283,8 @@ def _words(score: Mapping[str, Any]) -> str:
 
 def _recalls_in_words(recall: Mapping[str, float]) -> str:
     """Return the recalls, only the lowest if they are too many for a line."""
-    if len(recall) <= _MOST_RECALLS:
-        return ", ".join(f"{name} {share:.1%}" for name, share in recall.items())
-    lowest = sorted(recall, key=lambda name: recall[name])[:_MOST_RECALLS]
-    shown = ", ".join(f"{name} {recall[name]:.1%}" for name in lowest)
-    return f"{shown} (the {_MOST_RECALLS} lowest of {len(recall):,}; --json has all)"
+    few = len(recall) <= _MOST_RECALLS
+    names = recall if few else sorted(recall, key=lambda name: recall[name])[:_MOST_RECALLS]
+    shown = ", ".join(f"{name} {recall[name]:.1%}" for name in names)
+    hidden = f" (the {_MOST_RECALLS} lowest of {len(recall):,}; --json has all)"
+    return shown + hidden * (not few)

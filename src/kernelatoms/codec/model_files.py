@@ -48,10 +48,20 @@ def fit_codec(
         A file as for ``compress``, with one table or one array of approximate numbers.
     destination : str or path
         The ``.kam`` file to write.
-    max_error, max_absolute, model, approximate, exact, symmetric, max_size
-        As for ``compress``.
+    max_error : float or None, default=0.01
+        The largest relative error per row, as for ``compress``.
+    max_absolute : float or None, default=None
+        The largest error per value.
+    model : str, default="auto"
+        The name of a model; "auto" for the one that takes the fewest bytes.
+    approximate, exact : sequence of str, default=()
+        Columns of integers to approximate too; columns of floats or arrays to keep exactly.
+    symmetric : bool or None, default=None
+        Whether matrices are symmetric; None to check.
+    max_size : int or None, default=None
+        The bytes that the source may become.
     on_step : callable or None, default=None
-        As for ``compress``.
+        Called as ``on_step(done, total, what)`` during the work.
 
     Returns
     -------

@@ -3,10 +3,9 @@
 - ``coding``: codes over given atoms; ``learners``: dictionary learners; ``classifiers``;
   ``maps``: into a feature space and back; ``inspection``: look into fitted models;
   ``devices``: tensors and graphics cards.
-- ``registry``: the table of all estimators. ``base``: ``Estimator`` and its fitted state.
+- ``registry``: the table of all estimators.
+- ``base``: ``Estimator`` and its fitted state; ``Transformer``.
 - ``presets``: ``PRESETS``, ``make_preset``, ``default_preset``: pipelines for kinds of data.
 - ``validation``: checks of rows, labels and arguments, before work starts.
-- ``unused_arguments``: refuses arguments that a method does not use.
 - ``state_checks``: checks of fitted attributes, which may come from a file.
-- ``naming``: Python's own errors name public classes only.
 """

@@ -1,4 +1,4 @@
-"""``Estimator``: what all estimators share: one fitted state.
+"""``Estimator``: what all estimators share: one fitted state; ``Transformer``, of rows.
 
 ``fit`` sets public attributes. What later calls need beside them (Gram matrices, factors, an index
 of neighbours) is one private object, the *fitted state*: made of the public attributes on first
@@ -10,15 +10,18 @@ See docs/decisions/043-fitted-state.md.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self, TypeVar
 
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, TransformerMixin
 
+from kernelatoms.estimators.devices.border import by_rows, learn
 from kernelatoms.estimators.devices.conversion import place_of, to_machine
 from kernelatoms.estimators.devices.use_device import note_use
 
 #: Brings a fitted attribute to where the fitted state is: an array of numpy, or of a device.
 Bring = Callable[[Any], Any]
+
+Class = TypeVar("Class", bound=type)
 
 
 class Estimator(BaseEstimator):
@@ -63,10 +66,68 @@ class Estimator(BaseEstimator):
         super().__setattr__(name, value)
 
     def _set(self, **attributes: Any) -> None:
-        """Set several attributes."""
         for name, value in attributes.items():
             setattr(self, name, value)
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
         return {name: value for name, value in state.items() if name != "_fitted_states"}
+
+
+def unnamed(cls: Class) -> Class:
+    """Have errors of Python name a base class's methods without their class.
+
+    ``KSVD(atoms=3)`` would be an error of ``LinearLearner.__init__()``, which nobody has called.
+    """
+    for member in list(vars(cls).values()):
+        while hasattr(member, "__qualname__") and hasattr(member, "__code__"):
+            member.__qualname__ = member.__name__
+            member = getattr(member, "__wrapped__", None)
+    return cls
+
+
+@unnamed
+class Transformer(TransformerMixin, Estimator):
+    """Maps rows, each by itself: ``_fit`` learns how, ``_transform`` does it."""
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Check parameters and training rows, and learn from these.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Training rows, NaN where values are missing.
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        learn(self._fit, self, X)
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Return what rows are mapped to.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Rows, NaN where values are missing.
+
+        Returns
+        -------
+        array of shape (n_samples, n_features_out)
+        """
+        return by_rows(self._transform, X, self, frames=True)
+
+    def _fit(self, X: Any) -> Any:
+        raise NotImplementedError
+
+    def _transform(self, X: Any) -> Any:
+        raise NotImplementedError
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags

@@ -9,9 +9,8 @@ from kernelatoms.estimators.registry import load
 #: How a preset treats rows and columns before anything is learned.
 SCALES = ("standard", "unit", "range", "none")
 
-# Ridge codes over all rows take n^3 operations to learn and n^2 per row to predict: beyond so many
-# rows codes are over the nearest ones. Every row that is predicted is still compared with every
-# row that is kept: beyond so many rows atoms are learned, from so many of them.
+# Beyond few rows, codes are over the nearest ones; beyond many, atoms are learned, from so many
+# rows. See docs/decisions/045-default-model.md.
 _FEW_ROWS, _NEAREST, _MANY_ROWS = 2_000, 100, 20_000
 
 
@@ -221,8 +220,8 @@ def make_preset(
     n_rows : int, optional
         How many rows there are to learn from: some sizes depend on it. By default few.
     scale : {"standard", "unit", "range", "none"}, optional
-        Every column to mean 0 and variance 1; every row to norm 1; every column to [0, 1] and,
-        with a column of ones beside them, every row to norm 1; nothing. By default the preset's.
+        Columns to mean 0 and variance 1; rows to norm 1; columns to [0, 1] and, with a column of
+        ones beside them, rows to norm 1; nothing. By default the preset's.
     random_state : int, RandomState or None
         Seeds every step that draws.
 

@@ -21,16 +21,13 @@ class Entry:
     module : str
         Where it is, below ``kernelatoms``.
     group : str
-        The heading of the documentation and the kind of report: "learners", "class dictionaries",
-        "supervised dictionaries", "training rows", "maps", "preparation", "coders", "codec".
+        The heading of the documentation and the kind of report.
     what : str
         One line for the command line's list of models; without it the command line has none.
     small : mapping
         Parameters with which tests fit it to a few rows.
-    ways : tuple of mappings
-        Parameters that lead to other code, each tried by the common tests.
-    checked : tuple of mappings
-        Parameters with which scikit-learn's own checks are run.
+    ways, checked : tuples of mappings
+        Parameters tried by the common tests, each leading to other code; by scikit-learn's checks.
     """
 
     module: str

@@ -11,16 +11,11 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.utils import check_random_state
 
-from kernelatoms.estimators.validation import check_count
+from kernelatoms.engine import Array
 from kernelatoms.learning.moments import Moments
 from kernelatoms.learning.state import LearnerState
 from kernelatoms.limits import MODEL_COLUMNS
-from kernelatoms.similarity.base import check_flag
-
-Array = NDArray[Any]
 
 
 def held(owner: Any, name: str) -> Any:
@@ -94,17 +89,6 @@ def check_features(owner: Any) -> int:
         if not all(isinstance(name, str) for name in names):
             raise TypeError(f"{_called(owner, 'feature_names_in_')} must hold texts.")
     return n_features
-
-
-def check_learner_parameters(learner: Any) -> None:
-    """Check what learners share and ``fit`` looks at on its way."""
-    for name in ("n_nonzero_coefs", "transform_n_nonzero_coefs"):
-        if getattr(learner, name, None) is not None:
-            check_count(name, getattr(learner, name))
-    if learner.n_atoms is not None and not isinstance(learner.n_atoms, float | np.floating):
-        check_count("n_atoms", learner.n_atoms)
-    check_flag("sparse_output", learner.sparse_output)
-    check_random_state(learner.random_state)
 
 
 def check_passes(learner: Any) -> None:

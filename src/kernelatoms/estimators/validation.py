@@ -1,7 +1,10 @@
 """Checks of arguments: each names the argument, what was wrong and what would be right."""
 
+import functools
+import inspect
 import math
 import warnings
+from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import Any
 
@@ -18,12 +21,10 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from kernelatoms.engine import is_device_array
+from kernelatoms.engine import Array, is_array, is_device_array
 from kernelatoms.estimators.devices.conversion import enter
 from kernelatoms.features.memory import check_fits
 from kernelatoms.similarity.missing import rows_with_missing
-
-Array = NDArray[Any]
 
 FLOATS = [np.float64, np.float32]
 
@@ -75,6 +76,29 @@ def clip_count(name: str, value: int, limit: int, reason: str, then: str = "") -
     return limit
 
 
+def refuse_unused(takes: Any, given: Mapping[str, Any], why: str) -> None:
+    """Refuse arguments of ``takes`` that are not at their defaults; errors say why not."""
+    for name, value in given.items():
+        if not is_default(takes, name, value):
+            default = _defaults(takes)[name].default
+            raise ValueError(f"{name} {why}; leave it at its default, {default!r}.")
+
+
+def is_default(takes: Any, name: str, value: Any) -> bool:
+    """Whether an argument has its default value."""
+    default = _defaults(takes)[name].default
+    if value is None or default is None:
+        return value is default
+    if isinstance(value, np.floating):  # 0.01 of float32 is another number
+        default = value.dtype.type(default)
+    return bool(np.ndim(value) == 0 and value == default)
+
+
+@functools.cache
+def _defaults(takes: Any) -> Mapping[str, inspect.Parameter]:
+    return inspect.signature(takes).parameters
+
+
 def check_dictionary(name: str, value: Any, n_features: int, dtype: Any) -> Array:
     """Return a finite matrix of atoms over these features, C-ordered and of this dtype."""
     try:
@@ -92,6 +116,26 @@ def check_dictionary(name: str, value: Any, n_features: int, dtype: Any) -> Arra
             + (f"; it looks transposed: pass {name}.T." if turned else ".")
         )
     return atoms
+
+
+def check_codes(codes: Any, n_atoms: int) -> Any:
+    """Return codes, dense or in CSR, with one column per atom."""
+    codes = check_any(codes, accept_sparse="csr", dtype=FLOATS, input_name="codes")
+    if codes.shape[1] != n_atoms:
+        raise ValueError(
+            f"codes must have one column for each of the {n_atoms} atoms, got {codes.shape[1]}."
+        )
+    return codes
+
+
+def check_row_numbers(name: str, given: Any, n_rows: int, what: str = "") -> Array:
+    """Return numbers of training rows, which a precomputed kernel has in place of rows."""
+    rows: Array = given if is_array(given) else np.asarray(given)
+    if rows.ndim != 1 or rows.dtype.kind not in "iu" or not len(rows):
+        raise ValueError(f"With kernel='precomputed', {name} must be {what}a list of row numbers.")
+    if rows.min() < 0 or rows.max() >= n_rows:
+        raise ValueError(f"{name} holds row numbers outside 0..{n_rows - 1}.")
+    return rows
 
 
 def check_complete(X: Array) -> None:

@@ -113,18 +113,15 @@ def _cgroups(root: Path) -> list[tuple[Path, str, str, str]]:
     found = []
     for line in lines:
         _, controllers, path = line.split(":", 2)
-        if controllers == "":
-            top = root
-            names = ("memory.max", "memory.current", "inactive_file")
-        elif "memory" in controllers.split(","):
+        top, names = root, ("memory.max", "memory.current", "inactive_file")
+        if "memory" in controllers.split(","):
             top = root / "memory"
             names = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
-        else:
+        elif controllers:
             continue
         folder = top / path.lstrip("/")
-        found += [
-            (place, *names) for place in (folder, *folder.parents) if place.is_relative_to(top)
-        ]
+        places = (place for place in (folder, *folder.parents) if place.is_relative_to(top))
+        found += [(place, *names) for place in places]
     return found
 
 

@@ -6,10 +6,8 @@ The vectors are atoms of a kernel dictionary (``preimage_rows``), or combination
 by sparse codes (``decode_rows``, eq. (19) of the FKSC paper). Both use
 
 - the closed form, for kernels that have one (linear, cosine);
-- fixed-point steps from several starts, for kernels with an ``inversion``, never worse than these
-  starts (``preimage_descent``);
-- otherwise the best of three guesses: ridge regression (``ridge_preimage``), the nearest anchor,
-  the weighted mean.
+- fixed-point steps from several starts, for kernels with an ``inversion``, never worse than these;
+- otherwise the best of three guesses: ridge regression, the nearest anchor, the weighted mean.
 
 Codes use few atoms, and the best row of a Gaussian or polynomial kernel lies in their affine hull
 or span. So short codes are decoded in coordinates of their own atoms.
@@ -27,13 +25,13 @@ from numpy.typing import NDArray
 from kernelatoms.engine import Array, machine
 from kernelatoms.features.expansion import Expansion
 from kernelatoms.features.memory import check_dense_fits, check_gram_fits
-from kernelatoms.features.preimage_descent import (
+from kernelatoms.features.preimage_methods import (
     Vectors,
     distance_rows,
     fixed_point_rows,
     fixed_point_starts,
+    ridge_rows,
 )
-from kernelatoms.features.ridge_preimage import ridge_rows
 from kernelatoms.similarity import Kernel
 from kernelatoms.similarity.gradients import GaussianInversion, Inversion, mix, weighted_mean
 from kernelatoms.similarity.user_kernels import PrecomputedKernel

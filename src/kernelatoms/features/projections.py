@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
 
 from kernelatoms.engine import Array, machine
 from kernelatoms.similarity.base import check_number, is_whole
@@ -26,9 +25,7 @@ _ROUNDING = 1e-12
 class Projection:
     """A way to choose Psi. Subclasses write ``coefficients``."""
 
-    def coefficients(
-        self, gram: Array, labels: NDArray[np.intp], rng: np.random.RandomState
-    ) -> Array | None:
+    def coefficients(self, gram: Array, labels: Array, rng: np.random.RandomState) -> Array | None:
         """Return Psi (n, c) for the Gram matrix of rows with these classes, or None for I."""
         raise NotImplementedError(f"{type(self).__name__} must define coefficients.")
 
@@ -37,11 +34,8 @@ class Projection:
 class IdentityProjection(Projection):
     """Psi = I: a row is its column of kernel values. The paper's default."""
 
-    def coefficients(
-        self, gram: Array, labels: NDArray[np.intp], rng: np.random.RandomState
-    ) -> Array | None:
+    def coefficients(self, gram: Array, labels: Array, rng: np.random.RandomState) -> None:
         """Return None, which is the identity."""
-        return None
 
 
 @dataclass(frozen=True)
@@ -59,9 +53,7 @@ class KPCAProjection(Projection):
     def __post_init__(self) -> None:
         _check_components(self.n_components)
 
-    def coefficients(
-        self, gram: Array, labels: NDArray[np.intp], rng: np.random.RandomState
-    ) -> Array:
+    def coefficients(self, gram: Array, labels: Array, rng: np.random.RandomState) -> Array:
         """Return Psi (n, c)."""
         n_rows = len(gram)
         c = _count(self.n_components, n_rows)
@@ -94,9 +86,7 @@ class KFDAProjection(Projection):
     def __post_init__(self) -> None:
         check_number("ridge", self.ridge, above=0)
 
-    def coefficients(
-        self, gram: Array, labels: NDArray[np.intp], rng: np.random.RandomState
-    ) -> Array:
+    def coefficients(self, gram: Array, labels: Array, rng: np.random.RandomState) -> Array:
         """Return Psi (n, c), columns of unit norm."""
         columns = gram.astype(np.float64)  # symmetric: row i is the column of row i
         sizes = np.bincount(labels)
@@ -130,9 +120,7 @@ class RandomProjection(Projection):
     def __post_init__(self) -> None:
         _check_components(self.n_components)
 
-    def coefficients(
-        self, gram: Array, labels: NDArray[np.intp], rng: np.random.RandomState
-    ) -> Array:
+    def coefficients(self, gram: Array, labels: Array, rng: np.random.RandomState) -> Array:
         """Return Psi (n, c)."""
         c = _count(self.n_components, len(gram))
         return rng.standard_normal((len(gram), c)) / np.sqrt(c)
@@ -171,9 +159,7 @@ class GraphProjection(Projection):
         if self.weights not in ("heat", "binary"):
             raise ValueError(f"weights must be one of 'heat', 'binary', got {self.weights!r}.")
 
-    def coefficients(
-        self, gram: Array, labels: NDArray[np.intp], rng: np.random.RandomState
-    ) -> Array:
+    def coefficients(self, gram: Array, labels: Array, rng: np.random.RandomState) -> Array:
         """Return Psi (n, c), columns of unit norm."""
         W = self.edges(gram)
         degrees = W.sum(axis=1)
@@ -227,9 +213,8 @@ def make_projection(projection: Any) -> Any:
         return None
     if isinstance(projection, str) and projection in PROJECTIONS:
         return PROJECTIONS[projection]()
-    if not isinstance(projection, str | type) and callable(
-        getattr(projection, "coefficients", None)
-    ):
+    own = getattr(projection, "coefficients", None)
+    if callable(own) and not isinstance(projection, str | type):
         return projection
     names = ", ".join(repr(name) for name in PROJECTIONS)
     raise ValueError(

@@ -152,12 +152,7 @@ def _accept(
 
 
 def _columns(
-    kernel: Kernel,
-    rows: Array,
-    anchors: Array,
-    chosen: NDArray[np.intp],
-    parts: list[Array],
-    factor: Array,
+    kernel: Kernel, rows: Array, anchors: Array, chosen: Array, parts: list[Array], factor: Array
 ) -> Array:
     """Return the columns of F that new pivots add, block by block of rows."""
     factor = np.asarray(factor, like=rows)

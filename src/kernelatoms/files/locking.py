@@ -28,10 +28,10 @@ def one_writer(
 ) -> Iterator[Callable[[], None]]:
     """Lock a file for writing; gives ``check()``, which raises if the file was changed meanwhile.
 
-    Programs without locks may replace the file, and some file systems have no locks: call ``check``
-    before the file is replaced, so that no rows are lost silently. The file need not exist; links
-    to one file count as the file. ``on_wait`` is called if another writer holds the lock. Raises
-    BlockingIOError if that lasts more than ``PATIENCE`` seconds.
+    Some programs and file systems know no locks: call ``check`` before the file is replaced, so
+    that no rows are lost silently. The file need not exist; links to one file count as the file.
+    ``on_wait`` is called if another writer holds the lock. Raises BlockingIOError if that lasts
+    more than ``PATIENCE`` seconds.
     """
     target = Path(os.path.realpath(path))
     place = target.with_name(f".{target.name}.lock")
@@ -42,10 +42,8 @@ def one_writer(
 
         def check() -> None:
             if _identity(target) != before:
-                raise BlockingIOError(
-                    f"{path} was changed by another program meanwhile; it is left as that one "
-                    "wrote it. Try again."
-                )
+                words = "was changed by another program meanwhile; it is left as that one wrote it."
+                raise BlockingIOError(f"{path} {words} Try again.")
 
         yield check
     finally:
@@ -76,10 +74,8 @@ def _acquired(place: Path, path: Path, on_wait: Callable[[], None]) -> int:
             raise
         os.close(handle)
         if time.monotonic() > end:
-            raise BlockingIOError(
-                f"{path} is being written by another process or thread; nothing was changed. Try "
-                "again when the other one is done."
-            )
+            words = "is being written by another process or thread; nothing was changed."
+            raise BlockingIOError(f"{path} {words} Try again when the other one is done.")
         if not has_waited:
             on_wait()
             has_waited = True

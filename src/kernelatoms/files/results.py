@@ -1,23 +1,27 @@
-"""Results in files: predictions and rows as columns, sparse codes written and read again."""
+"""Files beside tables and models: predictions and rows as columns, sparse codes, images."""
 
 import csv
 import io
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
 
 from kernelatoms.features.memory import check_fits
 from kernelatoms.files.tables.arrays import read_npy, read_npz
-from kernelatoms.files.tables.table import TableError, read_table
+from kernelatoms.files.tables.table import Array, TableError, read_table
 from kernelatoms.files.writing import write_whole
 from kernelatoms.limits import TooLargeError
 
 RESULT_SUFFIXES = (".csv", ".parquet", ".npy", ".npz")
+IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp")
 CODE_SUFFIXES = (".npz", ".npy", ".csv", ".parquet")
+
+_TRIPLES = ["row", "atom", "coefficient"]
+_CSR = {"data", "indices", "indptr", "shape", "format"}
 
 
 def check_codes_fit(path: Path, n_rows: int, n_atoms: int) -> None:
@@ -39,34 +43,30 @@ def write_columns(target: Path | TextIO, columns: Mapping[str, Any]) -> None:
     if suffix == ".csv":
         text = io.StringIO()
         _write_csv(text, columns)
-        data = text.getvalue().encode()
+        write_whole(target, text.getvalue().encode())
     elif suffix == ".parquet":
-        data = _parquet(columns)
+        write_whole(target, _parquet(columns))
     else:
         plain = {name: _without_objects(np.asarray(values)) for name, values in columns.items()}
-        data = _numpy_bytes(plain["prediction"] if suffix == ".npy" else plain)
-    write_whole(target, data)
+        write_whole(target, _numpy_bytes(plain["prediction"] if suffix == ".npy" else plain))
 
 
 def write_codes(path: Path | TextIO, codes: Any) -> None:
     """Write codes as an array or as a table of (row, atom, coefficient); to a stream as CSV."""
     suffix = path.suffix.lower() if isinstance(path, Path) else ".csv"
-    sparse = scipy.sparse.issparse(codes)
-    if suffix == ".npy":
-        write_whole(path, _numpy_bytes(codes.toarray() if sparse else codes))
-    elif suffix == ".npz" and sparse:
+    if not scipy.sparse.issparse(codes):
+        write_rows(path, codes, [f"component {i}" for i in range(codes.shape[1])], {})
+    elif suffix == ".npy":
+        write_whole(path, _numpy_bytes(codes.toarray()))
+    elif suffix == ".npz":
         data = io.BytesIO()
         scipy.sparse.save_npz(data, scipy.sparse.csr_array(codes))
         write_whole(path, data.getvalue())
-    elif suffix == ".npz":
-        write_whole(path, _numpy_bytes({"X": codes}))
-    elif sparse:
-        triples = codes.tocoo()
-        columns = {"row": triples.row, "atom": triples.col, "coefficient": triples.data}
-        write_columns(path, columns)
     else:
-        names = (f"component {i}" for i in range(codes.shape[1]))
-        write_columns(path, dict(zip(names, codes.T, strict=True)))
+        triples = codes.tocoo()
+        write_columns(
+            path, dict(zip(_TRIPLES, (triples.row, triples.col, triples.data), strict=True))
+        )
 
 
 def write_rows(
@@ -77,10 +77,10 @@ def write_rows(
     The target is ``.csv``, ``.parquet``, ``.npy`` or ``.npz`` (key X).
     """
     suffix = target.suffix.lower() if isinstance(target, Path) else ".csv"
-    if isinstance(target, Path) and suffix in (".npy", ".npz"):
+    if suffix in (".npy", ".npz"):
         write_whole(target, _numpy_bytes(rows if suffix == ".npy" else {"X": rows}))
-        return
-    write_columns(target, {**beside, **dict(zip(names, rows.T, strict=True))})
+    else:
+        write_columns(target, {**beside, **dict(zip(names, rows.T, strict=True))})
 
 
 def _write_csv(stream: TextIO, columns: Mapping[str, Any]) -> None:
@@ -105,10 +105,8 @@ def _whole(values: Any) -> list[Any]:
     missing = np.isnan(values)
     present = values[~missing]
     is_whole = np.all(present == np.round(present)) and np.all(np.abs(present) < 2**53)
-    plain = values.tolist()
-    if is_whole:
-        return [None if gone else int(v) for v, gone in zip(plain, missing, strict=True)]
-    return [None if gone else v for v, gone in zip(plain, missing, strict=True)]
+    plain = int if is_whole else float
+    return [None if gone else plain(v) for v, gone in zip(values.tolist(), missing, strict=True)]
 
 
 def _parquet(columns: Mapping[str, Any]) -> bytes:
@@ -136,9 +134,8 @@ def _arrow(values: Any) -> Any:
 
 def _without_objects(values: Any) -> Any:
     """Return texts instead of objects, which NumPy files hold as pickles only."""
-    if values.dtype.kind != "O":
-        return values
-    return np.array(["" if value is None else str(value) for value in values])
+    texts = values.dtype.kind == "O"
+    return np.array(["" if v is None else str(v) for v in values]) if texts else values
 
 
 def _numpy_bytes(content: Any) -> bytes:
@@ -148,12 +145,6 @@ def _numpy_bytes(content: Any) -> bytes:
     else:
         np.save(data, content, allow_pickle=False)
     return data.getvalue()
-
-
-Array = NDArray[Any]
-
-_TRIPLES = ["row", "atom", "coefficient"]
-_CSR = {"data", "indices", "indptr", "shape", "format"}
 
 
 def read_codes(path: Path, n_atoms: int, *, max_size: int | None = None) -> Any:
@@ -211,16 +202,89 @@ def _from_table(path: Path, n_atoms: int, max_size: int | None) -> Any:
             raise ValueError("it has columns of words.")
         return table.numbers
     rows, atoms, values = table.numbers.T
-    if not (np.isfinite(table.numbers).all() and np.all(rows == np.rint(rows))
-            and np.all(atoms == np.rint(atoms)) and rows.min() >= 0):  # fmt: skip
+    whole = np.array_equal(table.numbers[:, :2], np.rint(table.numbers[:, :2]))
+    if not (whole and np.isfinite(table.numbers).all() and rows.min() >= 0):
         raise ValueError("rows and atoms must be whole numbers from 0 on, coefficients finite.")
     if atoms.min() < 0 or atoms.max() >= n_atoms:
-        raise ValueError(
-            f"it names atom {int(atoms.max() if atoms.max() >= n_atoms else atoms.min())}, and the "
-            f"model has {n_atoms:,}, counted from 0."
-        )
+        odd = int(atoms.max() if atoms.max() >= n_atoms else atoms.min())
+        raise ValueError(f"it names atom {odd}, and the model has {n_atoms:,}, counted from 0.")
     if rows.max() >= 2**31:
         raise ValueError(f"row {rows.max():.0f} is beyond what can be held.")
     shape = (int(rows.max()) + 1, n_atoms)
     places = (rows.astype(np.intp), atoms.astype(np.intp))
     return scipy.sparse.coo_array((values, places), shape=shape).tocsr()
+
+
+@dataclass(frozen=True)
+class Picture:
+    """Pixels: uint8, or uint16 of deeper grey images."""
+
+    pixels: Array  # (height, width), or (height, width, 3) in colour
+    alpha: Array | None = None  # (height, width), the opacity if the file has it
+
+
+def read_image(path: Path) -> Picture:
+    """Read an image, the right way up; ValueError if the file holds none."""
+    from PIL import Image, ImageOps
+
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file {path}.")
+    try:
+        with Image.open(path) as opened:
+            image = ImageOps.exif_transpose(opened)
+            if image.mode in ("I;16", "I;16B", "I;16L", "I"):
+                values = np.asarray(image)
+                if values.min(initial=0) < 0 or values.max(initial=0) > np.iinfo(np.uint16).max:
+                    raise ValueError("its grey values do not fit into 16 bits")
+                return Picture(values.astype(np.uint16))
+            colours = "L" if image.mode in ("1", "L", "LA") else "RGB"
+            see_through = image.mode in ("LA", "RGBA", "PA") or "transparency" in image.info
+            values = np.asarray(image.convert(colours + "A" * see_through))
+    except (OSError, ValueError, SyntaxError, EOFError, Image.DecompressionBombError) as error:
+        raise ValueError(f"{path} cannot be read as an image: {error}.") from error
+    if not see_through:
+        return Picture(values)
+    pixels = values[..., 0] if colours == "L" else values[..., :-1]
+    return Picture(np.ascontiguousarray(pixels), values[..., -1])
+
+
+def read_array(path: Path, rows: str | None, *, max_size: int | None = None) -> Array:
+    """Return the one array of an ``.npy`` or ``.npz`` file, or that of the key ``rows``."""
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file {path}.")
+    if path.suffix.lower() == ".npy":
+        if rows is not None:
+            raise ValueError(f"rows: {path} is no .npz file, so it has no keys.")
+        return read_npy(path)
+    try:
+        arrays = read_npz(path, max_size)
+    except TooLargeError as error:
+        raise ValueError(f"{path} was not read: {error}.") from error
+    if rows is None and len(arrays) == 1:
+        return next(iter(arrays.values()))
+    if rows not in arrays:
+        names = ", ".join(map(repr, arrays)) or "nothing"
+        raise ValueError(f"{path} holds {names}; choose the image by rows='KEY'.")
+    return arrays[rows]
+
+
+def write_image(path: Path, picture: Picture) -> None:
+    """Write an image, transparent where the format allows; ValueError for impossible pixels."""
+    from PIL import Image
+
+    values = picture.pixels
+    if picture.alpha is not None and path.suffix.lower() not in (".jpg", ".jpeg", ".bmp"):
+        values = np.dstack([values, picture.alpha])
+    if values.ndim == 3 and values.shape[2] == 1:
+        values = values[..., 0]
+    data = io.BytesIO()
+    kind = Image.registered_extensions()[path.suffix.lower()]
+    options = {"quality": 95} if kind == "JPEG" else {}
+    try:
+        Image.fromarray(values).save(data, format=kind, **options)
+    except (OSError, TypeError, KeyError) as error:
+        raise ValueError(
+            f"path: {path} cannot hold pixels of {values.dtype} in {values.ndim} dimensions "
+            f"({error}); .png or .npy can."
+        ) from error
+    write_whole(path, data.getvalue())

@@ -1,9 +1,9 @@
 """Write a file whole or not at all, and check first what would be replaced.
 
 A file is written beside its target and renamed, so the old file stays until the new one is
-complete. The new file has the permissions of the old one. Devices, pipes and folders are never
-replaced. ``check_result_target`` compares the ending of a target, which says what will be written,
-with the first bytes of the file that is there, which say what would be lost.
+complete; the new one has its permissions. Devices, pipes and folders are never replaced.
+``check_result_target`` compares the ending of a target, which says what will be written, with the
+first bytes of the file that is there, which say what would be lost.
 
 See docs/decisions/055-atomic-writes.md.
 """
@@ -24,11 +24,6 @@ _unfinished: set[Path] = set()
 
 # Nothing is silent for so many seconds: what is older was left by a process that was killed.
 _ABANDONED = 3600
-
-
-def is_standard_stream(path: Any) -> bool:
-    """Return whether a path is "-", standard input or output."""
-    return str(path) == "-"
 
 
 def check_target(path: Any) -> Path:
@@ -67,13 +62,11 @@ def _refuse_devices(path: Path) -> None:
 
 def refuse_to_overwrite(path: Any, *sources: Any) -> None:
     """Refuse to write to a file that is read; it need not exist, sources may be None."""
-    for source in sources:
+    for source in filter(None, sources):
         with suppress(OSError):  # a file that is not there is no other file
-            if source is not None and os.path.samefile(path, source):
-                raise ValueError(
-                    f"path: {path} is the file {source} itself, which would be lost; choose "
-                    "another name."
-                )
+            if os.path.samefile(path, source):
+                words = "itself, which would be lost; choose another name."
+                raise ValueError(f"path: {path} is the file {source} {words}")
 
 
 def write_whole(path: Any, data: bytes) -> Path:
@@ -152,17 +145,11 @@ _TEXT, _PAGE, _ARCHIVE = "text", "an HTML page", "an archive"
 _MODEL, _ARRAYS = "a model", "NumPy arrays"
 
 # How files begin, and what they are then.
-_BEGINNINGS = (
-    (b"\x93NUMPY", "a NumPy array"),
-    (b"PAR1", "a Parquet file"),
-    (b"ARROW1", "an Arrow file"),
-    (b"FEA1", "an Arrow file"),
-    (b"\x89PNG", "a PNG image"),
-    (b"%PDF", "a PDF file"),
-    (b"\x1f\x8b", "a gzip file"),
-    (b"PK\x03\x04", _ARCHIVE),
-    (b"PK\x05\x06", _ARCHIVE),
-)
+_BEGINNINGS = {
+    b"\x93NUMPY": "a NumPy array", b"PAR1": "a Parquet file", b"ARROW1": "an Arrow file",
+    b"FEA1": "an Arrow file", b"\x89PNG": "a PNG image", b"%PDF": "a PDF file",
+    b"\x1f\x8b": "a gzip file", b"PK\x03\x04": _ARCHIVE, b"PK\x05\x06": _ARCHIVE,
+}  # fmt: skip
 
 # What files are that end so; anything may be written over by itself.
 _KINDS = {
@@ -174,20 +161,22 @@ _KINDS = {
 }  # fmt: skip
 
 
-def check_result_target(path: Path, suffixes: Sequence[str], *, force: bool = False) -> None:
+def check_result_target(
+    path: Path, suffixes: Sequence[str], *sources: Path | None, force: bool = False
+) -> None:
     """Refuse a file that cannot or should not be written, before work starts.
 
-    ``path`` must end with one of ``suffixes``; "-", standard output, is for tables only. ``force``
-    allows to replace a file of another kind, or a read-only one. Raises ValueError or OSError.
+    ``path`` must end with one of ``suffixes``, and be none of ``sources``, which are read; "-",
+    standard output, is for tables only. ``force`` allows to replace a file of another kind, or a
+    read-only one. Raises ValueError or OSError.
     """
+    refuse_to_overwrite(path, *sources)
     endings = suffixes[0] if len(suffixes) == 1 else f"one of {', '.join(suffixes)}"
-    if is_standard_stream(path):
-        if ".csv" not in suffixes:
-            raise ValueError(
-                "path: standard output (-) takes tables only; name a file that ends with "
-                f"{endings}."
-            )
-        return
+    if str(path) == "-":
+        if ".csv" in suffixes:
+            return
+        words = "path: standard output (-) takes tables only; name a file that ends with"
+        raise ValueError(f"{words} {endings}.")
     check_target(path)
     suffix = path.suffix.lower()
     if suffix not in suffixes:
@@ -215,7 +204,7 @@ def kind_of(path: Path) -> str:
         return ""
     if not start:
         return ""
-    for beginning, kind in _BEGINNINGS:
+    for beginning, kind in _BEGINNINGS.items():
         if start.startswith(beginning):
             return _archive_kind(path) if kind == _ARCHIVE else kind
     if start.lstrip(b"\xef\xbb\xbf \r\n\t")[:14].lower().startswith((b"<!doctype html", b"<html")):

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from kernelatoms.files.tables.features import ROW_MARKS, learned_share
 from kernelatoms.files.tables.matching import row_identifiers
-from kernelatoms.files.tables.row_marks import ROW_MARKS, learned_share
 from kernelatoms.report.words import count_words, isolate, percent, shorten
 
 

@@ -1,15 +1,7 @@
-"""``Kernel``, the base class of kernels.
+"""``Kernel``, the base class of kernels, and checks of their parameters and values.
 
 A kernel returns inner products of rows in some feature space. Subclasses must define
-``values(X, Y) -> (n, m)`` alone; everything else that is known of a kernel has a default here:
-
-- ``diag``: k(x, x) of rows;
-- ``slopes``, ``weighted_gradient``: how it changes when a row moves, to learn atoms;
-- ``values_from_parts``, ``diag_from_parts``: estimates for rows with missing values;
-- ``inversion``, ``exact_preimage``: how to find a row with given kernel values, for pre-images;
-- ``semidefinite``, ``bounded``, ``non_negative``: on which rows it is an inner product;
-- ``default_gamma``, ``scale_gamma``, ``what_gamma_multiplies``: its gamma, if it has one;
-- ``fitted_to``, ``featurize``: what it takes from training rows, and what it computes of each row.
+``values(X, Y) -> (n, m)`` alone; everything else that is known of a kernel has a default here.
 
 See docs/decisions/013-fitted-kernels.md.
 """
@@ -30,6 +22,11 @@ from kernelatoms.similarity.gammas import (
 )
 from kernelatoms.similarity.gradients import Inversion, Slopes, gradient_in_plane
 from kernelatoms.similarity.missing import rows_with_missing
+
+
+def _defines(name: str) -> property:
+    """Return a property: whether a subclass defines this method."""
+    return property(lambda self: getattr(type(self), name) is not getattr(Kernel, name))
 
 
 class Kernel:
@@ -125,10 +122,8 @@ class Kernel:
         """Return what ``for_features`` compares, of rows (..., n_features): the rows themselves."""
         return rows
 
-    @property
-    def featurizes(self) -> bool:
-        """Whether it compares descriptors of rows."""
-        return type(self).featurize is not Kernel.featurize
+    #: Whether it compares descriptors of rows.
+    featurizes = _defines("featurize")
 
     def for_features(self, n_features: int) -> "Kernel":
         """Return the same kernel of ``featurize(rows)``, so that these are computed only once."""
@@ -138,12 +133,10 @@ class Kernel:
         """Return the nearest rows in its domain: 0 for negative values, if it takes none."""
         return np.maximum(rows, 0) if self.non_negative else rows
 
-    # Gradients
+    # Gradients: how it changes when a row moves, to learn atoms
 
-    @property
-    def has_gradient(self) -> bool:
-        """Whether ``slopes`` is known."""
-        return type(self).slopes is not Kernel.slopes
+    #: Whether ``slopes`` is known.
+    has_gradient = _defines("slopes")
 
     def why_no_gradient(self) -> str:
         """Return which kernel has no gradient, and why."""
@@ -166,12 +159,10 @@ class Kernel:
         """Return how much steeper than ``slopes`` it is along each column; None for 1 each."""
         return None
 
-    # Parts of rows
+    # Parts of rows: estimates for rows with missing values
 
-    @property
-    def takes_missing(self) -> bool:
-        """Whether ``values_from_parts`` is known."""
-        return type(self).values_from_parts is not Kernel.values_from_parts
+    #: Whether ``values_from_parts`` is known.
+    takes_missing = _defines("values_from_parts")
 
     def values_from_parts(self, X: Array, Y: Array) -> Array:
         """Estimate k(x, y) for rows x (n, n_features) that hold NaN and complete rows y: (n, m)."""
@@ -181,7 +172,7 @@ class Kernel:
         """Estimate k(x, x) for rows (n, n_features) that hold NaN: (n,)."""
         raise ValueError(f"kernel {self.name} needs complete rows.")
 
-    # The way back
+    # The way back: how to find a row with given kernel values
 
     def inversion(self, n_features: int) -> Inversion | None:
         """Return how k(x, a) depends on x, if that helps to find an x."""
@@ -229,10 +220,10 @@ class Kernel:
         if not self.has_gamma:
             return self
         gamma: Any = self.gamma  # type: ignore[attr-defined]
-        if isinstance(gamma, str) and gamma == "spread":
+        if gamma == "spread":
             return self.with_gamma(gamma_by_mean(self._mean_size(X), float(np.log(2))))
-        if isinstance(gamma, str) and gamma == "scale":
-            return self.with_gamma(self.scale_gamma(X))
+        if gamma == "scale":
+            return self.with_gamma(float(self.scale_gamma(X)))
         return self.with_gamma(self.gamma_for(X.shape[1]))
 
     def scale_gamma(self, X: Array) -> float:
@@ -246,10 +237,10 @@ class Kernel:
         """Return gamma as a number, for rows with ``n_features`` features."""
         gamma: Any = self.gamma  # type: ignore[attr-defined]
         if gamma is None:
-            return self.default_gamma(n_features)
+            return float(self.default_gamma(n_features))
+        if gamma == "auto":
+            return 1 / n_features
         if isinstance(gamma, str):
-            if gamma == "auto":
-                return 1 / n_features
             raise ValueError(
                 f"gamma={gamma!r} is taken from rows: kernel.with_gamma_from(X) does so."
             )
@@ -257,17 +248,7 @@ class Kernel:
 
     def _mean_size(self, X: Array) -> float:
         """Return the mean of what gamma multiplies, over pairs of rows."""
-
-        def sizes_of(rows: Array, others: Array) -> Array:
-            sizes = self.what_gamma_multiplies(rows, others)
-            if sizes is None:
-                raise ValueError(
-                    f"gamma='spread': kernel {self.name} does not say what its gamma multiplies; "
-                    "give it what_gamma_multiplies(X, Y), or choose gamma."
-                )
-            return sizes
-
-        return mean_over_pairs(sizes_of, X)
+        return mean_over_pairs(self.what_gamma_multiplies, X, f"kernel {self.name}")
 
     # Checks
 
@@ -298,16 +279,14 @@ class Kernel:
 
     def _checked(self, X: Array, Y: Array) -> Array:
         """Return values of complete rows, checked."""
-        expected = (*X.shape[:-1], Y.shape[-2])
-        K = check_values(self.values(X, Y), expected, f"{self._who()} called with shapes {X.shape} "
-                         f"and {Y.shape}")  # fmt: skip
+        who = f"{self._who()} called with shapes {X.shape} and {Y.shape}"
+        K = check_values(self.values(X, Y), (*X.shape[:-1], Y.shape[-2]), who)
         return K.astype(X.dtype, copy=False)
 
     def _diag(self, X: Array) -> Array:
         """Read k(x, x) of complete rows off small square blocks."""
         if X.ndim > 2:
-            flat = self._diag(X.reshape(-1, X.shape[-1]))
-            return flat.reshape(X.shape[:-1])
+            return self._diag(X.reshape(-1, X.shape[-1])).reshape(X.shape[:-1])
         blocks = [
             np.diagonal(self._checked(X[i : i + 64], X[i : i + 64])) for i in range(0, len(X), 64)
         ]

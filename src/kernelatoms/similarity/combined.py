@@ -36,6 +36,11 @@ def _all_parts(name: str) -> property:
     return property(lambda self: all(getattr(part.kernel, name) for part in self.used))
 
 
+def _any_part(name: str) -> property:
+    """Return a property: whether it is true of some part."""
+    return property(lambda self: any(getattr(part.kernel, name) for part in self.used))
+
+
 @dataclass(frozen=True, eq=False)
 class CombinedKernel(Kernel):
     """The base of sums and products of kernels; subclasses define ``combine`` and ``factors``."""
@@ -104,11 +109,8 @@ class CombinedKernel(Kernel):
     exact_in_float64 = _all_parts("exact_in_float64")
     has_gradient = _all_parts("has_gradient")
     takes_missing = _all_parts("takes_missing")
-
-    @property
-    def non_negative(self) -> bool:  # type: ignore[override]
-        """Whether some part is defined on columns without negative values only."""
-        return any(part.kernel.non_negative for part in self.used)
+    non_negative = _any_part("non_negative")
+    featurizes = _any_part("featurizes")
 
     def values(self, X: Array, Y: Array) -> Array:
         """Return k(x, y) for all pairs of rows, also in stacks where all parts take them."""
@@ -160,11 +162,6 @@ class CombinedKernel(Kernel):
             f"kernel {self.name} has no gamma of its own: give one to the kernels of its parts, "
             "such as RBFKernel(gamma=0.5)."
         )
-
-    @property
-    def featurizes(self) -> bool:
-        """Whether some part does."""
-        return any(part.kernel.featurizes for part in self.used)
 
     def featurize(self, rows: Array) -> Array:
         """Return descriptors of rows (..., n_features), those of the parts side by side."""

@@ -164,7 +164,7 @@ class AdditiveChi2Kernel(NamedKernel):
 
     def values(self, X: Array, Y: Array) -> Array:
         """Return k(x, y) for all pairs of rows, also in stacks."""
-        return -chi2_sums(X, Y)
+        return -machine(X).chi2_distances(X, Y)
 
     def _diag(self, X: Array) -> Array:
         return np.zeros(X.shape[:-1], X.dtype, like=X)
@@ -185,7 +185,7 @@ class Chi2Kernel(DecayingKernel):
 
     def distances(self, X: Array, Y: Array) -> Array:
         """Return sum_i (x_i - y_i)^2 / (x_i + y_i)."""
-        return chi2_sums(X, Y)
+        return machine(X).chi2_distances(X, Y)
 
     def default_gamma(self, n_features: int) -> float:
         """Return 1, whatever the features."""
@@ -196,8 +196,3 @@ class Chi2Kernel(DecayingKernel):
         sums, apart = X + Y, X - Y
         shares = np.divide(apart, sums, out=np.zeros_like(sums), where=sums > 0)
         return (shares * apart).sum(axis=1)
-
-
-def chi2_sums(X: Array, Y: Array) -> Array:
-    """Return sum_i (x_i - y_i)^2 / (x_i + y_i), 0/0 = 0, for all pairs, also in stacks."""
-    return machine(X).chi2_distances(X, Y)

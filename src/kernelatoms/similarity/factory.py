@@ -12,35 +12,24 @@ from typing import Any
 import numpy as np
 
 from kernelatoms.engine import Array, is_device_array
+from kernelatoms.similarity import decaying, inner
 from kernelatoms.similarity.base import Kernel, check_number
-from kernelatoms.similarity.decaying import (
-    AdditiveChi2Kernel,
-    Chi2Kernel,
-    LaplacianKernel,
-    RBFKernel,
-)
 from kernelatoms.similarity.distance_kernels import DistanceKernel
 from kernelatoms.similarity.gammas import check_gamma
-from kernelatoms.similarity.inner import (
-    CosineKernel,
-    LinearKernel,
-    NamedKernel,
-    PolynomialKernel,
-    SigmoidKernel,
-)
+from kernelatoms.similarity.inner import NamedKernel
 from kernelatoms.similarity.named_distances import DISTANCES, make_distance, parameters_of
 from kernelatoms.similarity.user_kernels import PrecomputedKernel, UserKernel
 
 KERNELS: dict[str, type[NamedKernel]] = {
-    "additive_chi2": AdditiveChi2Kernel,
-    "chi2": Chi2Kernel,
-    "cosine": CosineKernel,
-    "laplacian": LaplacianKernel,
-    "linear": LinearKernel,
-    "poly": PolynomialKernel,
-    "polynomial": PolynomialKernel,
-    "rbf": RBFKernel,
-    "sigmoid": SigmoidKernel,
+    "additive_chi2": decaying.AdditiveChi2Kernel,
+    "chi2": decaying.Chi2Kernel,
+    "cosine": inner.CosineKernel,
+    "laplacian": decaying.LaplacianKernel,
+    "linear": inner.LinearKernel,
+    "poly": inner.PolynomialKernel,
+    "polynomial": inner.PolynomialKernel,
+    "rbf": decaying.RBFKernel,
+    "sigmoid": inner.SigmoidKernel,
 }
 
 

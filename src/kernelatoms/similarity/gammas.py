@@ -78,7 +78,7 @@ def _gamma(number: Any, size: float) -> float:
     return float(number)
 
 
-def mean_over_pairs(sizes_of: Callable[[Array, Array], Array], X: Array) -> float:
+def mean_over_pairs(sizes_of: Callable[[Array, Array], Array | None], X: Array, who: str) -> float:
     """Return the mean of ``sizes_of(rows, others)`` over pairs of at most 256 complete rows."""
     chosen = np.linspace(0, len(X) - 1, min(len(X), _ROWS_OF_SPREAD)).astype(np.intp)
     rows = X[chosen].astype(np.float64)
@@ -88,5 +88,13 @@ def mean_over_pairs(sizes_of: Callable[[Array, Array], Array], X: Array) -> floa
     # Neighbouring rows may be similar: pair each row with others near and far.
     shifts = np.unique(np.linspace(1, len(rows) - 1, _PARTNERS).astype(np.intp))
     with np.errstate(over="ignore"):
-        means = [float(np.mean(sizes_of(rows, np.roll(rows, s, axis=0)))) for s in shifts]
+        means = []
+        for shift in shifts:
+            sizes = sizes_of(rows, np.roll(rows, shift, axis=0))
+            if sizes is None:
+                raise ValueError(
+                    f"gamma='spread': {who} does not say what its gamma multiplies; give it "
+                    "what_gamma_multiplies(X, Y), or choose gamma."
+                )
+            means.append(float(np.mean(sizes)))
         return float(np.mean(means))

@@ -16,7 +16,6 @@ from scipy import ndimage
 
 from kernelatoms.engine import Array, machine
 from kernelatoms.similarity.base import check_number, check_whole, is_whole
-from kernelatoms.similarity.decaying import chi2_sums
 from kernelatoms.similarity.distances import Distance, as_rows
 
 Shape = tuple[int, int] | None
@@ -245,7 +244,7 @@ class LBPChi2(ImageDistance):
 
     def compare(self, A: Array, B: Array) -> Array:
         """Return the distances of all pairs of descriptors: (..., n, m)."""
-        return 0.5 * chi2_sums(A, B)
+        return 0.5 * machine(A).chi2_distances(A, B)
 
 
 def _patterns(images: Array) -> NDArray[np.intp]:

@@ -110,10 +110,8 @@ class PolynomialKernel(InnerProductKernel):
     ----------
     gamma : float, "scale", "auto", "spread" or None
         None is 1 / n_features.
-    degree : float
-        The degree.
-    coef0 : float
-        The constant.
+    degree, coef0 : float
+        The degree and the constant.
 
     Examples
     --------

@@ -38,16 +38,14 @@ def energy_from_parts(X: Array) -> Array:
 
 def inner_from_parts(X: Array, Y: Array) -> Array:
     """Estimate <x, y>: (..., n, m)."""
-    known, filled, share = _observed(X)
-    _check_complete(Y)
+    known, filled, share = _observed(X, Y)
     along = _along(known, filled, Y)
     return along / np.sqrt(share)[..., None] * np.sqrt(np.vecdot(Y, Y))[..., None, :]
 
 
 def cosine_from_parts(X: Array, Y: Array) -> Array:
     """Estimate the cosine of the angle between x and y, 0 where a row is 0: (..., n, m)."""
-    known, filled, _ = _observed(X)
-    _check_complete(Y)
+    known, filled, _ = _observed(X, Y)
     along = _along(known, filled, Y)
     norms = np.sqrt(np.vecdot(filled, filled))[..., None]
     return np.divide(along, norms, out=np.zeros_like(along), where=norms > 0)
@@ -55,23 +53,23 @@ def cosine_from_parts(X: Array, Y: Array) -> Array:
 
 def squared_distances_from_parts(X: Array, Y: Array) -> Array:
     """Estimate |x - y|^2: (..., n, m)."""
-    known, filled, share = _observed(X)
-    _check_complete(Y)
+    known, filled, share = _observed(X, Y)
     sums = known @ np.square(Y).mT - 2 * (filled @ Y.mT) + np.vecdot(filled, filled)[..., None]
     return np.maximum(sums, 0) / share[..., None]
 
 
 def l1_distances_from_parts(X: Array, Y: Array) -> Array:
     """Estimate the sum of the |x_i - y_i|: (..., n, m)."""
-    known, filled, share = _observed(X)
-    _check_complete(Y)
+    known, filled, share = _observed(X, Y)
     # Missing values, taken for 0, have added |y_i|.
     sums = machine(filled).l1_distances(filled, Y) - (1 - known) @ np.abs(Y).mT
     return np.maximum(sums, 0) / share[..., None]
 
 
-def _observed(X: Array) -> tuple[Array, Array, Array]:
+def _observed(X: Array, *complete: Array) -> tuple[Array, Array, Array]:
     """Return 1 where a value is known and 0 elsewhere, X with 0 for NaN, and known shares."""
+    if not all(np.isfinite(Y).all() for Y in complete):
+        raise ValueError("The rows that X is compared with contain NaN or infinity.")
     missing = np.isnan(X)
     known = (~missing).astype(X.dtype)
     share = known.mean(axis=-1, dtype=np.float64).astype(X.dtype)
@@ -84,8 +82,3 @@ def _along(known: Array, filled: Array, Y: Array) -> Array:
     """Return <x_O, y_O> / |y_O|, 0 where y_O is 0."""
     norms = np.sqrt(known @ np.square(Y).mT)
     return np.divide(filled @ Y.mT, norms, out=np.zeros_like(norms), where=norms > 0)
-
-
-def _check_complete(Y: Array) -> None:
-    if not np.isfinite(Y).all():
-        raise ValueError("The rows that X is compared with contain NaN or infinity.")

@@ -83,6 +83,8 @@ class UserKernel(Kernel):
     inversion = _method_of_given("inversion")
     exact_preimage = _method_of_given("exact_preimage")
     what_gamma_multiplies = _method_of_given("what_gamma_multiplies")
+    default_gamma = _method_of_given("default_gamma")
+    scale_gamma = _method_of_given("scale_gamma")
 
     @property
     def takes_missing(self) -> bool:
@@ -103,16 +105,6 @@ class UserKernel(Kernel):
     def gamma(self) -> float | str | None:
         """The object's gamma; AttributeError if it has none."""
         return self.given.gamma
-
-    def default_gamma(self, n_features: int) -> float:
-        """Return the object's, else 1 / n_features."""
-        own = getattr(self.given, "default_gamma", super().default_gamma)
-        return float(own(n_features))
-
-    def scale_gamma(self, X: Array) -> float:
-        """Return what the object returns, else 1 / (n_features * X.var())."""
-        own = getattr(self.given, "scale_gamma", super().scale_gamma)
-        return float(own(X))
 
     def with_gamma(self, gamma: float | str | None) -> Self:
         """Return the same kernel with another gamma; the user's object stays as it is."""

@@ -206,8 +206,9 @@ def test_hard_problems_are_solved_as_in_numpy(machine, seed, dtype, columns, mu)
 def test_gaussian_values_among_candidates(machine, with_grams, seed, dtype):
     rng = np.random.default_rng(seed)
     X, D = (rng.standard_normal((n, 5)).astype(dtype) for n in (8, 20))
+    D[1] = D[0]
     candidates = np.stack([rng.permutation(20)[:4] for _ in X]).astype(np.int32)
-    candidates[1, 2:] = -1
+    candidates[0], candidates[1, 2:] = (0, 1, 2, 3), -1
     found = machine.run("gaussian_local", X, D, candidates, 0.3, with_grams=with_grams)
     expected = NUMPY.gaussian_local(X, D, candidates, 0.3, with_grams=with_grams)
     assert (found[0] is None) == (not with_grams)

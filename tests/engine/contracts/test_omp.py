@@ -767,13 +767,19 @@ def test_inner_products_are_only_read_in_any_layout(machine, rng):
     def gram_rows(atoms):
         return strided[atoms]
 
+    # Tensors need nothing but the rows.
+    asked = (gram_rows, products) if machine.name == "numpy" else (None, None)
     for use_ols, positive in SELECTIONS:
         options = {"positive": positive, "use_ols": use_ols}
         expected = code(machine, X, D, 6, **options)
         for found in (
             machine.omp(strided, products, 40, 6, **options),
+            machine.omp(strided, lambda a, b: (lying[a:b], None), 40, 6, **options),
             machine.omp_without_gram(gram_rows, norms2, products, 40, 6, **options),
-            machine.omp_without_gram(gram_rows, norms2, products, 40, 6, rows=rows, **options),
+            machine.omp_without_gram(
+                gram_rows, norms2, lambda a, b: (lying[a:b], None), 40, 6, **options
+            ),
+            machine.omp_without_gram(asked[0], norms2, asked[1], 40, 6, rows=rows, **options),
         ):
             indices, values, _ = numpy_of(machine, found)
             assert (indices == expected[0]).all()
@@ -795,4 +801,4 @@ def test_atoms_that_signals_share_are_fetched_once(machine, rng):
     indices, *_ = machine.omp_without_gram(gram_rows, norms2, products, 30, 5)
     assert (indices >= 0).all()
     # numpy's signals travel in two blocks.
-    assert len(asked) <= 20 * (2 if machine.name == "numpy" else 1)
+    assert len(asked) <= len(set(asked)) * (2 if machine.name == "numpy" else 1)

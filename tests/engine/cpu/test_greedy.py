@@ -35,6 +35,17 @@ def test_ties_of_later_steps_go_to_the_lowest_index(dtype, use_ols, form, rng):
     assert code(NUMPY, X, D, 3, form, use_ols=use_ols)[0].max() < 40
 
 
+@pytest.mark.parametrize("factor", [1e-30, 1e-18, 1e17, 1e30])
+def test_float32_products_of_signals_far_from_one(factor, rng):
+    """Over a Gram matrix, for which the contract computes products in float64."""
+    X, D = random_problem(rng, 20, 20, 50, np.float32)
+    for positive in (False, True):
+        plain = code(NUMPY, X, D, 4, positive=positive)
+        scaled = code(NUMPY, (X * factor).astype(np.float32), D, 4, positive=positive)
+        assert (scaled[0] == plain[0]).all()
+        np.testing.assert_allclose(scaled[1] / factor, plain[1], rtol=1e-3, atol=1e-5)
+
+
 @pytest.mark.parametrize("positive", [False, True])
 @pytest.mark.parametrize("budget", [1, 40_000, 1 << 27])
 def test_blocks_without_a_gram_matrix_may_be_small(budget, positive, monkeypatch, rng):

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernelatoms.engine.cpu import gaussian, masked
+from kernelatoms.engine.cpu import local_grams, masked
 
 
 def laid_out(arrays, order, gap):
@@ -32,7 +32,7 @@ def test_squared_norms_of_neighbours(n_features, rng):
     for order, gap in PLACES:
         signals, atoms, centred = laid_out([X, rows, np.zeros((5, 7, n_features))], order, gap)
         squares = np.empty((5, 7))
-        gaussian._centre(signals, atoms, candidates, centred, squares)
+        local_grams._centre(signals, atoms, candidates, centred, squares)
         found.add(squares.tobytes())
     assert len(found) == 1
 

@@ -74,6 +74,7 @@ def test_work_is_cut_into_large_blocks_in_order():
     gpu.for_blocks(1000, 1 << 24, 8, lambda start, stop: seen.append((start, stop)))
     assert [start for start, _ in seen] == [0, 256, 512, 768]
     assert seen[-1] == (768, 1000)
+    assert gpu.each(lambda i: i * i, range(4)) == [0, 1, 4, 9]
 
 
 def test_no_gram_matrix_of_very_many_atoms():

@@ -1,7 +1,7 @@
 """The machine of numpy arrays.
 
-- ``jit``: compilation, its cache on disk, and its announcement. ``machine_code``: the same machine
-  code in every process, whatever it compiled before. ``threads``: the thread pool.
+- ``jit``: compilation to the same machine code in every process, its cache on disk, and its
+  announcement. ``threads``: the thread pool.
 - ``products``: the matrix products around the loops, blocks of rows, padded rows. ``scale``:
   squared norms that fit, and signals scaled by powers of two.
 - ``greedy``: greedy pursuits (OMP, OLS, non-negative): blocks, threads, memory; with a Gram
@@ -13,9 +13,8 @@
   ``atoms``: sums of codes, and block coordinate descent on atoms from them.
 - ``class_parts``: residuals of signals per class of atoms. ``nearest``: the smallest values of
   every row of a matrix that is given in blocks.
-- ``local``: one small problem per signal: Gram matrices, ridge codes, class parts. ``local_loops``:
-  small systems solved one after another. ``gaussian``: Gaussian kernels among the atoms of every
-  signal.
+- ``local``: one small problem per signal: ridge codes, class parts. ``local_grams``: its Gram
+  matrix, gathered from that of all atoms or of a Gaussian kernel.
 - ``pairs``: distances of all pairs of rows that no matrix product gives. ``tangents``: those of
   rows that may move along tangents.
 """
@@ -27,18 +26,13 @@ from kernelatoms.engine.cpu.class_parts import (
     subtract_class_parts,
     subtract_dense_class_parts,
 )
-from kernelatoms.engine.cpu.gaussian import gaussian_local
 from kernelatoms.engine.cpu.greedy import omp, omp_local, omp_without_gram
 from kernelatoms.engine.cpu.ksc import fksc_passes, ksc_passes
 from kernelatoms.engine.cpu.ksvd import residuals, sweep_atoms, sweep_atoms_exactly
 from kernelatoms.engine.cpu.l1 import at_once, code_blocks, lasso, lasso_local, lasso_without_gram
 from kernelatoms.engine.cpu.lasso_loops import certify
-from kernelatoms.engine.cpu.local import (
-    class_parts_local,
-    for_local_blocks,
-    gather,
-    ridge_local,
-)
+from kernelatoms.engine.cpu.local import class_parts_local, ridge_local
+from kernelatoms.engine.cpu.local_grams import for_local_blocks, gather, gaussian_local
 from kernelatoms.engine.cpu.masked import omp_observed
 from kernelatoms.engine.cpu.nearest import TopK, smallest
 from kernelatoms.engine.cpu.pairs import (

@@ -118,25 +118,14 @@ def sum_products(
     signals: NDArray[Any],
     n_atoms: int,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return W'W and W'X of sparse codes W.
+    """Return W'W (n_atoms, n_atoms) and W'X (n_atoms, n_features) of sparse codes W, in float64.
 
     On batches of 512 signals a third of what products of sparse matrices take.
 
-    Parameters
-    ----------
-    indptr : (n_signals + 1,) int64
-        Signal s has the coefficients ``indptr[s]`` to ``indptr[s + 1]``.
-    indices, values : (n_nonzero,) int32 and float32 or float64
-        Their atoms, ascending for each signal, and they themselves.
-    signals : (n_signals, n_features) float32 or float64
-        The rows of X.
-    n_atoms : int
-        How many columns W has.
-
-    Returns
-    -------
-    gram : (n_atoms, n_atoms) float64
-    cross : (n_atoms, n_features) float64
+    - ``indptr`` (n_signals + 1,): signal s has the coefficients ``indptr[s]`` to ``indptr[s + 1]``.
+    - ``indices``, ``values`` (n_nonzeros,): their atoms, ascending for each signal, and they
+      themselves, float32 or float64.
+    - ``signals`` (n_signals, n_features): the rows of X.
     """
     check_shape(indptr, "indptr", (len(signals) + 1,))
     check_shape(indices, "indices", (int(indptr[-1]),))
@@ -147,31 +136,16 @@ def sum_products(
 
 
 def descend_atoms(
-    gram: NDArray[np.float64],
-    cross: NDArray[np.float64],
-    dictionary: NDArray[Any],
-    n_sweeps: int,
+    gram: NDArray[np.float64], cross: NDArray[np.float64], dictionary: NDArray[Any], n_sweeps: int
 ) -> int:
-    """Improve every atom in turn, ``n_sweeps`` times or until a sweep hardly moves any.
+    """Improve every atom in turn, at most ``n_sweeps`` times; return how many sweeps were made.
 
-    Atoms without users (A_jj = 0) keep their place. The objective never rises if atoms start
-    within the unit ball; those outside it are taken back to it when their turn comes.
+    Sweeps end when one hardly moves any atom. Atoms without users (A_jj = 0) keep their place. The
+    objective never rises if atoms start within the unit ball; those outside it are taken back to it
+    when their turn comes.
 
-    Parameters
-    ----------
-    gram : (n_atoms, n_atoms) float64
-        W'W, the sums of products of coefficients.
-    cross : (n_atoms, n_features) float64
-        W'X, the sums of products of coefficients and signals.
-    dictionary : (n_atoms, n_features) float32 or float64
-        The atoms, overwritten by better ones. The work is done in float64.
-    n_sweeps : int
-        The most sweeps over all atoms.
-
-    Returns
-    -------
-    int
-        The sweeps made.
+    - ``gram`` (n_atoms, n_atoms), ``cross`` (n_atoms, n_features): W'W and W'X, float64.
+    - ``dictionary`` (n_atoms, n_features): the atoms, overwritten. The work is done in float64.
     """
     n_atoms = len(dictionary)
     if gram.shape != (n_atoms, n_atoms) or cross.shape != dictionary.shape:
@@ -196,18 +170,11 @@ def descend_atoms(
             if is_sparse:
                 moved = _descend_sparse(gram, cross, atoms, starts, partners)
             else:
-                moved = _descend_dense(gram, cross, atoms)
+                moved = 0.0
+                for start in range(0, n_atoms, _BLOCK):
+                    rows = slice(start, start + _BLOCK)
+                    moved += _descend_block(gram, cross[rows] - gram[rows] @ atoms, atoms, start)
             if moved <= least:
                 break
     dictionary[...] = atoms
     return n_made
-
-
-def _descend_dense(
-    gram: NDArray[np.float64], cross: NDArray[np.float64], atoms: NDArray[np.float64]
-) -> float:
-    moved = 0.0
-    for start in range(0, len(atoms), _BLOCK):
-        rows = slice(start, start + _BLOCK)
-        moved += _descend_block(gram, cross[rows] - gram[rows] @ atoms, atoms, start)
-    return moved

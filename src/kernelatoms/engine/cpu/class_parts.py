@@ -8,15 +8,12 @@ class that the code w uses,
 Every signal's nonzeros are sorted by class first, so that only pairs within a class are visited.
 """
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.engine.cpu.jit import jit
 from kernelatoms.engine.cpu.products import check_shape
-
-Array = NDArray[Any]
+from kernelatoms.engine.cpu.scale import Array
 
 
 @jit()
@@ -109,23 +106,13 @@ def products_at(
 ) -> Array:
     """Return the inner products of rows with the atoms that their codes use, in one list.
 
-    Parameters
-    ----------
-    rows : (n, n_features)
-        Signals.
-    atoms : (n_atoms, n_features)
-        The dictionary, of the same type.
-    indptr : (n + 1,) int64
-        Row s uses indptr[s] to indptr[s + 1] of ``indices``; the list begins at indptr[0].
-    indices : (n_nonzeros,) int32
-        Atoms.
-
-    Returns
-    -------
-    (indptr[-1] - indptr[0],)
+    - ``rows`` (n, n_features), ``atoms`` (n_atoms, n_features): signals and dictionary, of one
+      type.
+    - ``indptr`` (n + 1,): row s uses atoms indptr[s] to indptr[s + 1] of ``indices``; the result,
+      (indptr[-1] - indptr[0],), begins at indptr[0].
     """
     check_shape(atoms, "atoms", (len(atoms), rows.shape[1]))
-    _check_pointers(indptr, indices, len(rows))
+    _check_nonzeros(indptr, indices, indices, len(rows))
     out = np.empty(indptr[-1] - indptr[0], rows.dtype)
     _products_at(rows, atoms, indptr, indices, out)
     return out
@@ -142,25 +129,16 @@ def subtract_class_parts(
 ) -> None:
     """Take what each class explains off ``out``, which holds the signals' energies.
 
-    Parameters
-    ----------
-    gram : (n_atoms, n_atoms or more)
-        Inner products of the atoms; further columns are not read.
-    corr : (indptr[-1] - indptr[0],)
-        Inner products of the signals with the atoms of their nonzeros.
-    indptr : (n_signals + 1,) int64
-        Signal s has nonzeros indptr[s] to indptr[s + 1] of ``indices`` and ``values``.
-    indices : (n_nonzeros,) int32
-        Their atoms.
-    values : (n_nonzeros,)
-        Their coefficients.
-    owner : (n_atoms,) int64
-        The class of every atom.
-    out : (n_signals, n_classes)
-        Energies; becomes |x - D_c w_c|^2.
+    - ``gram`` (n_atoms, n_atoms or more): inner products of the atoms; further columns are not
+      read.
+    - ``corr`` (indptr[-1] - indptr[0],): those of the signals with the atoms of their nonzeros.
+    - ``indptr`` (n_signals + 1,): signal s has nonzeros indptr[s] to indptr[s + 1] of ``indices``
+      and ``values`` (n_nonzeros,).
+    - ``owner`` (n_atoms,): the class of every atom.
+    - ``out`` (n_signals, n_classes): energies; becomes |x - D_c w_c|^2.
     """
     check_shape(gram, "Gram matrix", (len(owner), max(len(owner), gram.shape[1])))
-    _check_nonzeros(indptr, indices, values, out)
+    _check_nonzeros(indptr, indices, values, len(out))
     check_shape(corr, "correlations", (indptr[-1] - indptr[0],))
     _subtract_class_parts(gram, corr, indptr, indices, values, owner, out)
 
@@ -176,57 +154,32 @@ def observed_class_residuals(
 ) -> None:
     """Write |x - D_c w_c|^2 over the observed entries of signals that miss values (NaN).
 
-    Parameters
-    ----------
-    signals : (n_signals, n_features)
-        NaN where nothing is observed.
-    atoms : (n_atoms, n_features)
-        The dictionary.
-    indptr, indices, values, owner
-        As in ``subtract_class_parts``.
-    out : (n_signals, n_classes)
-        Results.
+    ``signals`` (n_signals, n_features) are NaN where nothing is observed, ``atoms``
+    (n_atoms, n_features); ``out`` (n_signals, n_classes) takes the results, the rest is as in
+    ``subtract_class_parts``.
     """
     check_shape(atoms, "atoms", (len(owner), signals.shape[1]))
     check_shape(signals, "signals", (len(out), signals.shape[1]))
-    _check_nonzeros(indptr, indices, values, out)
+    _check_nonzeros(indptr, indices, values, len(out))
     _observed_class_residuals(signals, atoms, indptr, indices, values, owner, out)
 
 
-def _check_nonzeros(
-    indptr: NDArray[np.int64], indices: NDArray[np.int32], values: Array, out: Array
-) -> None:
-    _check_pointers(indptr, indices, len(out))
+def _check_nonzeros(indptr: Array, indices: Array, values: Array, n_signals: int) -> None:
+    check_shape(indptr, "indptr", (n_signals + 1,))
+    if indptr[0] < 0 or indptr[-1] > len(indices):
+        raise ValueError(f"indptr must lie within the {len(indices)} nonzeros.")
     check_shape(values, "values", indices.shape)
 
 
-def _check_pointers(indptr: NDArray[np.int64], indices: NDArray[np.int32], n: int) -> None:
-    check_shape(indptr, "indptr", (n + 1,))
-    if indptr[0] < 0 or indptr[-1] > len(indices):
-        raise ValueError(f"indptr must lie within the {len(indices)} nonzeros.")
-
-
 def subtract_dense_class_parts(
-    grams: list[NDArray[Any]],
-    corr: NDArray[Any],
-    codes: NDArray[Any],
-    members: list[slice | NDArray[np.intp]],
-    out: NDArray[Any],
+    grams: list[Array], corr: Array, codes: Array, members: list[slice | Array], out: Array
 ) -> None:
     """As ``subtract_class_parts``, for codes where most coefficients are nonzero, by BLAS.
 
-    Parameters
-    ----------
-    grams : list of (n_members, n_members) arrays
-        Inner products of the atoms of every class.
-    corr : (n_signals, n_atoms)
-        Inner products of the signals with the atoms.
-    codes : (n_signals, n_atoms)
-        The coefficients.
-    members : list of slices or arrays
-        The atoms of every class.
-    out : (n_signals, n_classes)
-        Energies; becomes |x - D_c w_c|^2.
+    - ``grams``: inner products of the atoms of every class, (n_members, n_members) each.
+    - ``corr``, ``codes`` (n_signals, n_atoms): inner products with the signals, and coefficients.
+    - ``members``: the atoms of every class.
+    - ``out`` (n_signals, n_classes): energies; becomes |x - D_c w_c|^2.
     """
     for c, atoms in enumerate(members):
         theirs = codes[:, atoms]

@@ -1,13 +1,8 @@
 """Greedy pursuits (OMP, OLS, non-negative or not) of many signals: blocks, threads, memory.
 
-The same pursuit in three forms, by which part of the Gram matrix is known:
-
-- ``omp``: all of it.
-- ``omp_local``: one small Gram matrix per signal, of the atoms it may use.
-- ``omp_without_gram``: rows on request, for more atoms than memory for all of it.
-
-The steps themselves are in ``greedy_loops``. Signals whose squares would leave the range of numbers
-are scaled by a power of two (``scale``), which changes no digit of their codes.
+``omp`` has the whole Gram matrix, ``omp_local`` a small one per signal, and ``omp_without_gram``
+rows on request. The steps themselves are in ``greedy_loops``. Signals whose squares would leave the
+range of numbers are scaled by a power of two (``scale``), which changes no digit of their codes.
 
 Inner products of similar atoms lose their difference in float32. Signals whose codes show that can
 be returned to the caller (``leave_unsettled``), who may have inner products of the same float32
@@ -24,7 +19,13 @@ from numpy.typing import NDArray
 
 from kernelatoms.engine.cpu.greedy_loops import MEMORY, code_block, code_block_local, step_block
 from kernelatoms.engine.cpu.products import block_rows, check_shape, padded, padded_memory
-from kernelatoms.engine.cpu.scale import all_in_safe_range, in_safe_range, rescale_rows, scale_back
+from kernelatoms.engine.cpu.scale import (
+    Array,
+    all_in_safe_range,
+    in_safe_range,
+    rescale_rows,
+    scale_back,
+)
 from kernelatoms.engine.cpu.threads import each_block, fair_share, one_blas_thread
 from kernelatoms.engine.greedy_limits import (
     check_arguments,
@@ -33,13 +34,14 @@ from kernelatoms.engine.greedy_limits import (
     refuse_undefined_energies,
 )
 
-Array = NDArray[Any]
-
 #: ``products(start, stop)``: correlations (n, n_atoms) of these signals, energies (n,) or None.
 Products = Callable[[int, int], tuple[Array, Array | None]]
 
 #: ``local(start, stop)``: Gram matrices (n, K, K), correlations (n, K), energies (n,) or None.
 Local = Callable[[int, int], tuple[Array, Array, Array | None]]
+
+#: ``gram_rows(atoms)``: inner products (m, n_atoms) of atoms (m,) with all atoms.
+GramRows = Callable[[NDArray[np.intp]], Array]
 
 #: ``energy(start, stop)``: squared norms (n,) of these signals, or None.
 Energy = Callable[[int, int], Array | None]
@@ -85,51 +87,35 @@ def omp(
 ) -> Coded:
     """Code signals over one dictionary whose Gram matrix is known.
 
-    Parameters
-    ----------
-    gram : (n_atoms, n_atoms) float32 or float64
-        Inner products of the atoms; codes have its dtype.
-    products : callable
-        ``products(start, stop)`` returns the inner products (stop - start, n_atoms) of signals and
-        atoms and the signals' squared norms (stop - start,), or None where they are not known.
-        Called from worker threads.
-    n_signals : int
-        How many signals there are.
-    n_nonzero : int
-        The most atoms that a signal may use.
-    stop_at : (n_signals,) float64, optional
-        Stop earlier once |residual| <= stop_at |x|. Needs energies.
-    relative : bool
-        False: stop once |residual| <= stop_at.
-    use_ols : bool
-        Pick the atom of largest residual decrease (OLS), not of largest correlation (OMP).
-    positive : bool
-        Codes are non-negative: pick among positive correlations, coefficients by non-negative
-        least squares on the support; atoms whose coefficient becomes zero leave it.
-    ragged : bool
-        Return compressed sparse rows: memory for the nonzeros found, not for those allowed.
-    leave_unsettled : bool
-        End the pursuit of a signal once rounding shows in its code, and tell of which signals.
-    exact : bool
-        Inner products, in float64, are those of float32 numbers: codes are to be good in float32.
-    rows : (n_signals, n_features) and (n_atoms, n_features), optional
-        Signals and atoms, where inner products are those of rows; other machines work on them.
-    energy : callable, optional
-        ``energy(start, stop)``: squared norms of signals, for machines that work on rows.
+    Arguments that all pursuits here have:
 
-    Returns
-    -------
-    indices : (n_signals, n_nonzero) int32
-        Atoms, ascending, then -1.
-    values : (n_signals, n_nonzero), dtype of ``gram``
-        Their coefficients, then 0.
-    left : (n_signals,) float64
-        Energy less what is explained, as it comes out: rounding may make it slightly negative.
-        Less what is explained where energies are not known.
+    - ``n_nonzero``: the most atoms that a signal may use.
+    - ``stop_at`` (n_signals,): stop earlier once |residual| <= stop_at |x|, or <= stop_at if
+      ``relative`` is False. Needs energies.
+    - ``use_ols``: pick the atom of largest residual decrease (OLS), not of largest correlation
+      (OMP).
+    - ``positive``: codes are non-negative: pick among positive correlations, coefficients by
+      non-negative least squares on the support; atoms whose coefficient becomes zero leave it.
+    - ``ragged``: return compressed sparse rows: memory for the nonzeros found, not those allowed.
+    - ``leave_unsettled``: end the pursuit of a signal once rounding shows in its code, and tell of
+      which signals.
+    - ``exact``: inner products, in float64, are those of float32 numbers: codes are to be good in
+      float32.
 
-    With ``ragged``: indptr (n_signals + 1,) int64, indices and values (n_nonzeros,), left.
+    Those of this one:
 
-    With ``leave_unsettled`` one more, last: unsettled (n_signals,) bool.
+    - ``gram`` (n_atoms, n_atoms): inner products of the atoms; codes have its type.
+    - ``products(start, stop)``: inner products (n, n_atoms) of these signals with the atoms, and
+      squared norms (n,) or None where they are not known. Called from worker threads.
+    - ``rows``, ``energy``: signals (n_signals, n_features) and atoms (n_atoms, n_features), where
+      inner products are those of rows, and ``energy(start, stop)``, squared norms: for machines
+      that work on rows.
+
+    Result: ``indices`` (n_signals, n_nonzero), atoms ascending, then -1; ``values``, their
+    coefficients, then 0; ``left`` (n_signals,), energy less what is explained, as it comes out
+    (rounding may make it slightly negative), or its negative where energies are not known. With
+    ``ragged``: indptr (n_signals + 1,), indices and values (n_nonzeros,), left. With
+    ``leave_unsettled`` one more, last: unsettled (n_signals,).
     """
     n_atoms, dtype = len(gram), gram.dtype
     if gram.shape != (n_atoms, n_atoms):
@@ -165,22 +151,13 @@ def omp_local(
     leave_unsettled: bool = False,
     exact: bool = False,
 ) -> Coded:
-    """Code signals, each over its own list of atoms.
+    """Code signals, each over its own list of atoms; results as of ``omp``.
 
-    Parameters
-    ----------
-    local : callable
-        ``local(start, stop)`` returns the Gram matrices (stop - start, K, K) of the lists' atoms,
-        their inner products (stop - start, K) with the signals, and the signals' squared norms
-        (stop - start,) or None; zeros where a list is padded. Called from worker threads.
-    candidates : (n_signals, K) int32
-        The atoms that each signal may use; -1 pads shorter lists.
-    n_nonzero, stop_at, relative, use_ols, positive, ragged, leave_unsettled, exact
-        As of ``omp``.
-
-    Returns
-    -------
-    As ``omp``; indices are entries of ``candidates``.
+    - ``local(start, stop)``: Gram matrices (n, K, K) of the lists' atoms, their inner products
+      (n, K) with the signals, and the signals' squared norms (n,) or None; zeros where a list is
+      padded. Called from worker threads.
+    - ``candidates`` (n_signals, K): the atoms that each signal may use; -1 pads shorter lists.
+      Indices in the result are entries of it.
     """
     n_signals, n_local = candidates.shape
     candidates = np.require(candidates, np.int32, ["C", "W"])
@@ -209,7 +186,7 @@ def omp_local(
 
 
 def omp_without_gram(
-    gram_rows: Callable[[NDArray[np.intp]], Array],
+    gram_rows: GramRows,
     norms2: Array,
     products: Products,
     n_signals: int,
@@ -227,24 +204,10 @@ def omp_without_gram(
 ) -> Coded:
     """Code signals over very many atoms, with rows of their Gram matrix computed when needed.
 
-    The signals of a block take their steps together, so that the rows of all atoms that a step
-    has picked are one request. A thread works in about 128 MiB.
-
-    Parameters
-    ----------
-    gram_rows : callable
-        ``gram_rows(atoms)`` returns the inner products (m, n_atoms) of atoms (m,) with all atoms.
-        Called from worker threads.
-    norms2 : (n_atoms,) float32 or float64
-        Squared norms of the atoms; codes have its dtype.
-    products, n_signals, n_nonzero, stop_at, relative, use_ols, positive, ragged
-        As of ``omp``.
-    leave_unsettled, exact, rows, energy
-        As of ``omp``.
-
-    Returns
-    -------
-    As ``omp``.
+    The signals of a block take their steps together, so that the rows of all atoms that a step has
+    picked are one request. A thread works in about 128 MiB. As ``omp``, but for ``gram_rows``,
+    called from worker threads, and ``norms2`` (n_atoms,), squared norms of the atoms; codes have
+    its type.
     """
     n_atoms, dtype = len(norms2), norms2.dtype
     check_arguments(dtype.name, n_signals, n_nonzero, stop_at)
@@ -290,13 +253,7 @@ def omp_without_gram(
     return _in_blocks(make_coder, n_signals, n_nonzero, block, dtype, ragged, leave_unsettled)
 
 
-def _fetch(
-    gram_rows: Callable[[NDArray[np.intp]], Array],
-    needed: NDArray[np.intp],
-    places: NDArray[np.intp],
-    rows: Array,
-    n_atoms: int,
-) -> None:
+def _fetch(gram_rows: GramRows, needed: Array, places: Array, rows: Array, n_atoms: int) -> None:
     """Fetch the Gram rows of the needed atoms into ``rows``, that of atom i into ``places[i]``."""
     new = needed[places[needed] < 0]
     if not len(new):
@@ -379,11 +336,7 @@ def _until(
 
 
 def _ready(
-    corr: Array,
-    energy: Array | None,
-    until: NDArray[np.float64],
-    longest: float,
-    dtype: np.dtype[Any],
+    corr: Array, energy: Array | None, until: Array, longest: float, dtype: np.dtype[Any]
 ) -> tuple[Array, NDArray[np.float64], NDArray[np.int32] | None]:
     """Return correlations and goals as the loops want them, and the exponents that this took.
 

@@ -39,11 +39,10 @@ from kernelatoms.engine.cpu.jit import jit
 # Columns worked on at once: the piece of ``a`` stays in the first-level cache over its updates.
 _TILE = 2048
 
-# A share of a signal's energy that rounding may change: from here on a step is checked. The share
-# from which on it is not taken, ``largest_doubt``, is the caller's.
+# From this share of a signal's energy on that rounding may change, a step is checked.
 CHECKED_DOUBT = 1e-6
 
-# No limit: every step of a pursuit explains more than the one before.
+# No limit: every step explains more than the one before.
 _ALL_STEPS = np.iinfo(np.int64).max
 
 # What a pursuit remembers between two steps beside the code, and how many numbers that are.
@@ -96,11 +95,7 @@ def _subtract_rows(out, start, stop, rows, ids, coefs, n):
 
 @jit(fastmath=True)
 def _largest_bits(bits, start, stop, mask):
-    """Return the largest magnitude between two columns, as an integer.
-
-    Floats without their sign bit order like their bit patterns, and an integer maximum
-    vectorises where a float maximum would need the promise that no NaN occurs.
-    """
+    """Return the largest magnitude between two columns, as an integer: that vectorises."""
     largest = bits.dtype.type(0)
     for i in range(start, stop):
         largest = bits.dtype.type(max(largest, bits.dtype.type(bits[i] & mask)))
@@ -578,35 +573,22 @@ def code_block(
 ):  # fmt: skip
     """Code a block of signals over one Gram matrix.
 
-    Parameters
-    ----------
-    names : (n_atoms,) int32
-        What to call each atom in the results.
-    gram : (n_atoms, width)
-        Inner products of the atoms, rows padded with zeros.
-    norms2 : (width,)
-        Its diagonal, padded likewise.
-    corr : (n_signals, n_atoms)
-        Inner products of signals and atoms.
-    until : (n_signals,) float64
-        Stop when this much energy is explained; ``inf`` to stop on sparsity alone.
-    masks : (1,) int32 or int64, as wide as the numbers
-        The bits by which correlations are compared: all for non-negative codes, else no sign.
-    rounding64, vanishing : float
-        What is rounding: of what is left of an atom, as a share of its squared norm; and of what an
-        atom would explain, as a share of what the first one does.
-    eps : float
-        T^2 times this is what rounding may change of a signal's energy.
-    largest_doubt : float
-        The share of its energy from which on a step is not taken.
-    use_ols, positive : bool
-        Select by residual decrease instead of correlation; non-negative codes.
-    indices, values : (n_signals, n_nonzero)
-        Results: atoms in ascending order, then -1, and their coefficients.
-    explained : (n_signals,) float64
-        Results: |x|^2 less the squared residual.
-    unsettled : (n_signals,) bool
-        Results: whether rounding ended the pursuit.
+    - ``names`` (n_atoms,): what to call each atom in the results.
+    - ``gram`` (n_atoms, width), ``norms2`` (width,): inner products of the atoms, rows padded with
+      zeros, and their diagonal, padded likewise.
+    - ``corr`` (n_signals, n_atoms): inner products of signals and atoms.
+    - ``until`` (n_signals,): stop when this much energy is explained; ``inf``: on sparsity alone.
+    - ``masks`` (1,), integers as wide as the numbers: the bits by which correlations are compared:
+      all for non-negative codes, else no sign.
+    - ``rounding64``, ``vanishing``: what is rounding: of what is left of an atom, as a share of its
+      squared norm; of what an atom would explain, as a share of what the first one does.
+    - ``eps``: T^2 times this is what rounding may change of a signal's energy.
+    - ``largest_doubt``: the share of its energy from which on a step is not taken.
+    - ``use_ols``, ``positive``: select by residual decrease; non-negative codes.
+
+    Results are written: ``indices``, ``values`` (n_signals, n_nonzero), atoms ascending, then -1,
+    and coefficients; ``explained`` (n_signals,), |x|^2 less the squared residual; ``unsettled``
+    (n_signals,), whether rounding ended the pursuit.
     """
     n_nonzero, width = min(indices.shape[1], gram.shape[0]), gram.shape[1]
     dtype = gram.dtype

@@ -7,11 +7,16 @@ Files of the cache are never trusted to be what their names say: a damaged one w
 machine code, and numba's own index may point to code of an older source if a process is killed
 between two writes. Whatever is wrong with the cache costs a compilation.
 
-See docs/decisions/005-compiled-functions.md.
+What a loop computes with ``reassoc`` depends on how LLVM orders its sums, so the same source must
+become the same machine code in every process, whatever it compiled before. With numba alone, the
+linker chooses among copies of a called loop, their names contain a count of what the process has
+compiled, and Python's stack at a branch has the order of a set. Here copies belong to the loop they
+were made for, loops are linked as they are stored, and what lies on the stack is sorted.
+
+See docs/decisions/005-compiled-functions.md and docs/decisions/006-same-machine-code-everywhere.md.
 """
 
 import functools
-import inspect
 import logging
 import os
 import pickle
@@ -27,11 +32,14 @@ from typing import Any
 
 import llvmlite
 import numba
-from numba.core import event
+from llvmlite import binding as llvm
+from numba.core import event, ir
 from numba.core.caching import FunctionCache
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
+from numba.core.compiler_machinery import FunctionPass, register_pass
 from numba.core.serialize import dumps
-
-from kernelatoms.engine.cpu import machine_code
+from numba.core.untyped_passes import TranslateByteCode
 
 logger = logging.getLogger("kernelatoms")
 
@@ -57,7 +65,7 @@ def jit(
         "error_model": "numpy",
         "fastmath": FASTMATH if fastmath else False,
         "inline": "always" if inline else "never",
-        "pipeline_class": machine_code.StableCompiler,
+        "pipeline_class": _StableCompiler,
     }
 
     def compile_lazily(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -82,28 +90,87 @@ def _undisturbed(compile_for: Callable[..., Any]) -> Callable[..., Any]:
     def compile_undisturbed(*args: Any, **kwargs: Any) -> Any:
         handler = signal.getsignal(signal.SIGINT)
         is_main = threading.current_thread() is threading.main_thread()
-        if not is_main or not callable(handler) or isinstance(handler, _Hold):
+        if not is_main or not callable(handler):
             return compile_for(*args, **kwargs)
-        hold = _Hold()
-        signal.signal(signal.SIGINT, hold)
+        pressed: list[tuple[int, FrameType | None]] = []
+        signal.signal(signal.SIGINT, lambda *now: pressed.append(now))
         try:
             return compile_for(*args, **kwargs)
         finally:
             signal.signal(signal.SIGINT, handler)
-            if hold.pressed:
-                handler(*hold.pressed[0])
+            if pressed:
+                handler(*pressed[0])
 
     return compile_undisturbed
 
 
-class _Hold:
-    """A signal handler that only records the signal."""
+class _StableCompiler(Compiler):
+    """numba's compiler, for machine code that is the same in every process."""
 
-    def __init__(self) -> None:
-        self.pressed: list[tuple[int, FrameType | None]] = []
+    def compile_extra(self, func: Callable[..., Any]) -> Any:
+        """Compile a function into a library of its own."""
+        library = _Library(self.state.targetctx.codegen(), func.__qualname__)
+        library.enable_object_caching()
+        self.state.library = library
+        return super().compile_extra(func)
 
-    def __call__(self, number: int, frame: FrameType | None) -> None:
-        self.pressed.append((number, frame))
+    def define_pipelines(self) -> Any:
+        """Return numba's passes and ours."""
+        pipelines = super().define_pipelines()
+        for pipeline in pipelines:
+            pipeline.add_pass_after(_SortStack, TranslateByteCode)
+            pipeline.finalize()
+        return pipelines
+
+
+@register_pass(mutates_CFG=False, analysis_only=False)
+class _SortStack(FunctionPass):
+    """Assign what a block leaves on the stack, ``$phi...``, by name: numba's order is a set's."""
+
+    _name = "kernelatoms_sort_stack"
+
+    def __init__(self) -> None:  # numba's is abstract
+        super().__init__()
+
+    def run_pass(self, state: Any) -> bool:
+        for block in state.func_ir.blocks.values():
+            places = [
+                i
+                for i, statement in enumerate(block.body)
+                if isinstance(statement, ir.Assign) and statement.target.name.startswith("$phi")
+            ]
+            statements = sorted((block.body[i] for i in places), key=lambda each: each.target.name)
+            for i, statement in zip(places, statements, strict=True):
+                block.body[i] = statement
+        return True
+
+
+class _Library(JITCodeLibrary):
+    """The machine code of one loop, and a module to link and inline it in others."""
+
+    _shared_module: Any
+
+    def _finalize_final_module(self) -> None:
+        """Make functions of other libraries private, now that they are optimised.
+
+        Before, LLVM would inline many more of them, and compile for minutes. numba knows NRT_incref
+        and the like, which only count references, by their names.
+        """
+        for function in self._final_module.functions:
+            if (
+                not function.is_declaration
+                and function.linkage == llvm.Linkage.linkonce_odr
+                and function.name.startswith("_ZN")
+            ):
+                function.linkage = llvm.Linkage.internal
+        super()._finalize_final_module()
+
+    def _get_module_for_linking(self) -> Any:
+        """Return the module as a process that loads it from disk would see it."""
+        if self._shared_module is None:
+            bitcode = super()._get_module_for_linking().as_bitcode()
+            self._shared_module = llvm.parse_bitcode(bitcode)
+        return self._shared_module
 
 
 class _Cache(FunctionCache):
@@ -134,9 +201,9 @@ class _Cache(FunctionCache):
 def _compiler_state() -> tuple[Any, ...]:
     """Return what machine code depends on besides a loop's own file."""
     try:
-        source = inspect.getsource(machine_code)
+        source = Path(__file__).read_bytes()
     except OSError:  # an application without sources, which do not change then
-        source = ""
+        source = b""
     return numba.__version__, llvmlite.__version__, sorted(FASTMATH), source
 
 
@@ -175,13 +242,9 @@ class _CheckedFiles:
         return blake2b(repr((self._state, key)).encode() + data, digest_size=_DIGEST_BYTES).digest()
 
 
-_told: set[str] = set()
-
-
+@functools.cache
 def _tell_once(text: str) -> None:
-    if text not in _told:
-        _told.add(text)
-        logger.warning(text)
+    logger.warning(text)
 
 
 class _Announcer(event.Listener):

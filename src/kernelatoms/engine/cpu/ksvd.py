@@ -9,13 +9,12 @@ pair reach it without an SVD, and each of them can only lower |E - w d'|^2.
 See docs/decisions/033-ksvd-sweeps.md.
 """
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.engine.cpu.jit import jit
 from kernelatoms.engine.cpu.products import block_rows, check_shape
+from kernelatoms.engine.cpu.scale import Array
 from kernelatoms.engine.cpu.threads import each_block, stop_if_asked
 
 # Nonzeros times features: tens of milliseconds.
@@ -119,22 +118,17 @@ def _sweep(
             before[i] = d[i]
 
 
-def _check_codes(
-    signals: NDArray[Any],
-    dictionary: NDArray[Any],
-    indices: NDArray[np.int32],
-    values: NDArray[Any],
-) -> None:
+def _check_codes(signals: Array, dictionary: Array, indices: Array, values: Array) -> None:
     check_shape(dictionary, "dictionary", (len(dictionary), signals.shape[1]))
     check_shape(indices, "indices", (len(signals), indices.shape[1]))
     check_shape(values, "values", indices.shape)
 
 
 def sweep_atoms(
-    residual: NDArray[Any],
-    dictionary: NDArray[Any],
+    residual: Array,
+    dictionary: Array,
     indices: NDArray[np.int32],
-    values: NDArray[Any],
+    values: Array,
     n_alternations: int,
     n_sweeps: int = 1,
 ) -> None:
@@ -152,10 +146,7 @@ def sweep_atoms(
 
 
 def sweep_atoms_exactly(
-    residual: NDArray[Any],
-    dictionary: NDArray[Any],
-    indices: NDArray[np.int32],
-    values: NDArray[Any],
+    residual: Array, dictionary: Array, indices: NDArray[np.int32], values: Array
 ) -> None:
     """Replace every atom and its coefficients in turn by the leading singular pair of their error.
 
@@ -181,7 +172,7 @@ def sweep_atoms_exactly(
         dictionary[atom], values[at] = d, w
 
 
-def _leading_direction(error: NDArray[Any]) -> NDArray[Any] | None:
+def _leading_direction(error: Array) -> Array | None:
     """Return the first right singular vector of a matrix; None of a zero matrix.
 
     From the smaller of the two Gram matrices, as in Fig. 3 of the paper.
@@ -195,11 +186,8 @@ def _leading_direction(error: NDArray[Any]) -> NDArray[Any] | None:
 
 
 def residuals(
-    signals: NDArray[Any],
-    dictionary: NDArray[Any],
-    indices: NDArray[np.int32],
-    values: NDArray[Any],
-) -> NDArray[Any]:
+    signals: Array, dictionary: Array, indices: NDArray[np.int32], values: Array
+) -> Array:
     """Return signals less their reconstructions, row by row (no cancellation as in |x|^2 - z^2)."""
     _check_codes(signals, dictionary, indices, values)
     out = signals.copy()

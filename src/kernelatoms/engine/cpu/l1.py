@@ -23,15 +23,13 @@ from kernelatoms.engine.cpu.lasso_loops import (
     certify,
     certify_gradient,
     certify_local,
-    count_nonzeros,
-    pack,
     solve_lasso,
     solve_lasso_local,
 )
 from kernelatoms.engine.cpu.products import block_rows, check_shape, rows_in_memory
+from kernelatoms.engine.cpu.scale import Array
 from kernelatoms.engine.cpu.threads import each_block, fair_share, in_short_parts
 
-Array = NDArray[Any]
 #: ``products(start, stop) -> (corr, energy)``.
 Products = Callable[[int, int], tuple[Array, Array | None]]
 #: Codes a block in place: ``solve(gram, b, energy, w, start, stop)``; w holds the warm start.
@@ -71,20 +69,12 @@ def lasso(
 ) -> Coded:
     """Code signals over all atoms.
 
-    Parameters
-    ----------
-    gram : (n_atoms, n_atoms)
-        Inner products of the atoms.
-    products : callable
-        ``products(start, stop)`` returns correlations (n, n_atoms) and energies (n,).
-    n_signals : int
-        How many signals there are.
-    dtype : dtype
-        The type of the codes returned.
-    alpha, positive, gap_tol
-        Weight of |w|_1; no negative coefficients; the gap to reach, as a share of the energy.
-    start : (n_signals, n_atoms), optional
-        Codes to start from.
+    - ``gram`` (n_atoms, n_atoms): inner products of the atoms.
+    - ``products(start, stop)``: correlations (n, n_atoms) and energies (n,).
+    - ``dtype``: the type of the codes returned.
+    - ``alpha``, ``positive``: weight of |w|_1; no negative coefficients.
+    - ``gap_tol``: the gap to reach, as a share of the energy.
+    - ``start`` (n_signals, n_atoms): codes to start from.
     """
     limits = _limits(alpha, positive, gap_tol)
 
@@ -372,14 +362,13 @@ class _Collected:
             order = np.argsort(candidates, axis=1, kind="stable")
             codes = np.take_along_axis(codes, order, axis=1)
             candidates = np.take_along_axis(candidates, order, axis=1)
-        count_nonzeros(codes, self._counts[first:stop])
-        n = int(self._counts[first:stop].sum())
-        indices, values = np.empty(n, np.int32), np.empty(n, self._dtype)
-        pack(codes, indices, values)
-        if candidates is not None:
-            rows = np.repeat(np.arange(stop - first), self._counts[first:stop])
-            indices = candidates[rows, indices]
-        self._blocks[first] = indices, values
+        # Of a mask in one row: of numbers in rows it takes six times as long.
+        places = np.flatnonzero(codes != 0)
+        rows, columns = np.divmod(places, codes.shape[1])
+        self._counts[first:stop] = np.bincount(rows, minlength=stop - first)
+        indices = columns if candidates is None else candidates[rows, columns]
+        values = codes.ravel()[places]
+        self._blocks[first] = indices.astype(np.int32), values.astype(self._dtype)
 
     def coded(self) -> Coded:
         """Return all codes."""

@@ -478,17 +478,24 @@ def solve_lasso_local(
 
 
 @jit()
+def _support_of(w, support):
+    """Write which atoms have a nonzero; return how many."""
+    k = 0
+    for j in range(w.shape[0]):
+        if w[j] != 0.0:
+            support[k] = j
+            k += 1
+    return k
+
+
+@jit()
 def certify(gram, corr, energy, alpha, positive, codes, gaps, errors):
     """Compute duality gap and squared residual of every code, whoever found it."""
     n_atoms = gram.shape[0]
     c = np.empty(n_atoms)
     support = np.empty(n_atoms, np.int64)
     for s in range(corr.shape[0]):
-        k = 0
-        for j in range(n_atoms):
-            if codes[s, j] != 0.0:
-                support[k] = j
-                k += 1
+        k = _support_of(codes[s], support)
         _gradient(gram, corr[s], codes[s], support, k, c)
         gaps[s], errors[s], _ = _gap(corr[s], codes[s], c, energy[s], alpha, support, k, positive)
 
@@ -508,33 +515,7 @@ def certify_gradient(corr, c, energy, alpha, positive, codes, gaps, errors):
     """Do the same where the gradients c = b - G w are known, (n, n_atoms)."""
     support = np.empty(corr.shape[1], np.int64)
     for s in range(corr.shape[0]):
-        k = 0
-        for j in range(corr.shape[1]):
-            if codes[s, j] != 0.0:
-                support[k] = j
-                k += 1
+        k = _support_of(codes[s], support)
         gaps[s], errors[s], _ = _gap(
             corr[s], codes[s], c[s], energy[s], alpha, support, k, positive
         )
-
-
-@jit()
-def count_nonzeros(codes, counts):
-    """Count the nonzeros of dense codes, signal by signal."""
-    for s in range(codes.shape[0]):
-        k = 0
-        for j in range(codes.shape[1]):
-            if codes[s, j] != 0.0:
-                k += 1
-        counts[s] = k
-
-
-@jit()
-def pack(codes, indices, values):
-    """Write the nonzeros of dense codes, signal after signal."""
-    k = 0
-    for s in range(codes.shape[0]):
-        for j in range(codes.shape[1]):
-            if codes[s, j] != 0.0:
-                indices[k], values[k] = j, codes[s, j]
-                k += 1

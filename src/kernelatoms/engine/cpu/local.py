@@ -1,109 +1,175 @@
-"""One small coding problem per signal: its own Gram matrix, of the atoms near it.
+"""One small coding problem per signal, over the atoms near it, given their Gram matrix.
 
-- ``gather``: the small Gram matrices, out of that of all atoms;
 - ``ridge_local``: their ridge codes, Alg. 3 of the KCRC-LCD paper;
 - ``class_parts_local``: what the atoms of one class leave of a signal.
 
-Lists of atoms may be shorter than K: rows and columns of their Gram matrix are 0 there.
+Systems (A + mu I) x = r are solved one after another. A is factored as U' D^-1 U, four rows at a
+time: all rows above are taken off these four, again four by four, so that sixteen products follow
+every eight reads, and the four stay in the nearest cache. Against LAPACK from compiled code that is
+1.4 times as fast at 50 atoms and 1.5 at 200.
 
 See docs/decisions/027-local-problems.md.
 """
-
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.engine.cpu.jit import jit
-from kernelatoms.engine.cpu.local_loops import solve_each
-from kernelatoms.engine.cpu.products import check_shape, for_rows, rows_in_memory
+from kernelatoms.engine.cpu.local_grams import for_local_blocks
+from kernelatoms.engine.cpu.products import check_shape
+from kernelatoms.engine.cpu.scale import Array
 
-Array = NDArray[Any]
+# Rows begin at multiples of this many columns where they are worked on: vectors have no remainder.
+_LANES = 8
+# Pivots above this share of the largest are more than rounding, which smaller ones before them
+# have magnified. Where a ridge bounds them from below, far smaller ones can be told.
+_HALF_OF_DIGITS = np.sqrt(np.finfo(np.float64).eps)
+_CERTAIN = 1e-11
 
 
-# Bytes of small Gram matrices worked on at once: they should stay in a core's own cache.
-_AT_ONCE = 1 << 20
+@jit(fastmath=True)
+def _take_off(A, scales, k, i):
+    """Take multiples of rows k to k + 3 off rows i to i + 3, which makes columns k to k + 3 zero.
+
+    What stands left of the diagonal is never read again, and left as it comes.
+    """
+    first = i - i % _LANES
+    a, b, c, d = A[k, first:], A[k + 1, first:], A[k + 2, first:], A[k + 3, first:]
+    w, x, y, z = A[i, first:], A[i + 1, first:], A[i + 2, first:], A[i + 3, first:]
+    here = i - first
+    sa, sb, sc, sd = -scales[k], -scales[k + 1], -scales[k + 2], -scales[k + 3]
+    aw, ax, ay, az = sa * a[here], sa * a[here + 1], sa * a[here + 2], sa * a[here + 3]
+    bw, bx, by, bz = sb * b[here], sb * b[here + 1], sb * b[here + 2], sb * b[here + 3]
+    cw, cx, cy, cz = sc * c[here], sc * c[here + 1], sc * c[here + 2], sc * c[here + 3]
+    dw, dx, dy, dz = sd * d[here], sd * d[here + 1], sd * d[here + 2], sd * d[here + 3]
+    for j in range(len(w)):
+        p, q, r, s = a[j], b[j], c[j], d[j]
+        w[j] = w[j] + aw * p + bw * q + cw * r + dw * s
+        x[j] = x[j] + ax * p + bx * q + cx * r + dx * s
+        y[j] = y[j] + ay * p + by * q + cy * r + dy * s
+        z[j] = z[j] + az * p + bz * q + cz * r + dz * s
+
+
+@jit(fastmath=True)
+def _factor(A, scales):
+    """Turn the upper triangle of A into U, and scales into 1 / D; return the ends of D's range.
+
+    Both ends are 0 where a number of D is not above 0, or undefined.
+    """
+    smallest, largest, sound = np.inf, 0.0, True
+    for i in range(0, len(A), 4):
+        for k in range(0, i, 4):
+            _take_off(A, scales, k, i)
+        for k in range(i, i + 4):
+            pivot = A[k, k]
+            smallest, largest = min(smallest, pivot), max(largest, pivot)
+            sound = sound and pivot > 0.0
+            scales[k] = 1.0 / pivot
+            for below in range(k + 1, i + 4):
+                factor = scales[k] * A[k, below]
+                for j in range(below, A.shape[1]):
+                    A[below, j] -= factor * A[k, j]
+    return (smallest, largest) if sound else (0.0, 0.0)
+
+
+@jit(fastmath=True)
+def _substitute(A, scales, n, x):
+    """Solve U' D^-1 U x = r for n unknowns; x holds r."""
+    for k in range(n):
+        factor = scales[k] * x[k]
+        row = A[k]
+        for j in range(k + 1, n):
+            x[j] -= factor * row[j]
+    for k in range(n - 1, -1, -1):
+        total = x[k]
+        row = A[k]
+        for j in range(k + 1, n):
+            total -= row[j] * x[j]
+        x[k] = scales[k] * total
+
+
+@jit(fastmath=True)
+def _times(G, x, out):
+    """Write G x, in float64."""
+    for i in range(len(x)):
+        total = 0.0
+        for j in range(len(x)):
+            total += np.float64(G[i, j]) * x[j]
+        out[i] = total
 
 
 @jit()
-def _gather(gram, candidates, out):
-    n, n_local = candidates.shape
-    places = np.empty(n_local, np.uint64)  # numba looks for negative ones in other types
+def _load(G, matrix, mu, A):
+    """Write the upper triangle of matrix + mu I, for atoms that are not zero; return G's trace."""
+    n = len(G)
+    trace = 0.0
+    for i in range(n):
+        trace += np.float64(G[i, i])
+        for j in range(i - i % _LANES, n):
+            A[i, j] = matrix[i, j]
+        A[i, i] += mu
+        # An atom of zeros (a list is padded) takes no part, also where mu is 0.
+        if matrix[i, i] == 0 and not G[i].any():
+            A[i, i] = 1.0
+    for i in range(n, len(A)):
+        A[i, i] = 1.0
+    return trace
+
+
+@jit()
+def _solve_each(grams, matrices, corrs, mu, columns, rounding, weights, doubtful):
+    """Solve (G + mu I) w = b, or (G G + mu I) w = G b, for every signal.
+
+    ``matrices`` holds G, or G G in float64; ``rounding`` is that of G's type. ``doubtful`` becomes
+    True where a pivot is no more than rounding, or would be negative without mu.
+    """
+    n, n_local = corrs.shape
+    n_rows = -(-n_local // 4) * 4
+    A = np.zeros((n_rows, -(-n_rows // _LANES) * _LANES))
+    scales = np.empty(n_rows)
+    b, left, more = np.empty(n_local), np.empty(n_local), np.empty(n_local)
     for s in range(n):
-        small = out[s]
+        G, w = grams[s], weights[s]
+        trace = _load(G, matrices[s], mu, A)
+        smallest, largest = _factor(A, scales)
+        faint = rounding * trace  # at least: an eigenvalue of G that is nothing but rounding
+        if mu > (faint * faint if columns else faint):
+            share = _CERTAIN
+        else:  # no ridge to speak of
+            share = max(_HALF_OF_DIGITS, n_local * rounding)
+        doubtful[s] = not smallest > max(0.5 * mu, share * largest)
+        if doubtful[s]:  # whoever calls has another way; what is undefined must not stay in A
+            A[:] = 0.0
+            continue
         for i in range(n_local):
-            places[i] = np.uint64(max(candidates[s, i], 0))
-        for i in range(n_local):
-            row, mine = gram[places[i]], small[i]
-            for j in range(n_local):
-                mine[j] = row[places[j]]
-        for i in range(n_local):
-            if candidates[s, i] < 0:
-                small[i] = 0
-                small[:, i] = 0
-
-
-def gather(gram: Array, candidates: NDArray[np.int32]) -> Array:
-    """Return the Gram matrix of every signal's own atoms.
-
-    Parameters
-    ----------
-    gram : (n_atoms, n_atoms)
-        Inner products of all atoms.
-    candidates : (n, K) int32
-        Atoms; -1 pads shorter lists.
-
-    Returns
-    -------
-    (n, K, K)
-        gram[c, c'], 0 where a list is padded.
-    """
-    n_atoms, (n, n_local) = len(gram), candidates.shape
-    check_shape(gram, "Gram matrix", (n_atoms, n_atoms))
-    candidates = np.ascontiguousarray(candidates, np.int32)
-    if candidates.size and not (candidates.min() >= -1 and candidates.max() < n_atoms):
-        raise ValueError(f"candidates must lie within -1 and {n_atoms - 1}.")
-    gram, out = rows_in_memory(gram), np.empty((n, n_local, n_local), gram.dtype)
-
-    def work(start: int, stop: int) -> None:
-        _gather(gram, candidates[start:stop], out[start:stop])
-
-    for_local_blocks(n, n_local, work)
-    return out
-
-
-def for_local_blocks(n_rows: int, n_local: int, work: Callable[[int, int], None]) -> None:
-    """Call ``work(start, stop)`` for blocks of signals that have K = ``n_local`` atoms each.
-
-    Their Gram matrices fit in a core's own cache, so that those who gather, solve and compare
-    block by block do not wait for memory.
-    """
-    fits = max(_AT_ONCE // max(8 * n_local * n_local, 1), 1)
-    for_rows(n_rows, fits, work)
+            b[i] = corrs[s, i]
+        if not columns:
+            w[:] = b
+            _substitute(A, scales, n_local, w)
+            continue
+        _times(G, b, w)
+        _substitute(A, scales, n_local, w)
+        # G G has lost half of the digits; a step of correction through G itself brings them back.
+        _times(G, w, left)
+        left[:] = b - left
+        _times(G, left, more)
+        more -= mu * w
+        _substitute(A, scales, n_local, more)
+        w += more
 
 
 def ridge_local(grams: Array, corrs: Array, mu: float, gram_columns: bool) -> NDArray[np.float64]:
-    """Return the ridge codes of signals, each over its own atoms; computed in float64.
+    """Return the ridge codes of signals (n, K), each over its own atoms; computed in float64.
 
-    Parameters
-    ----------
-    grams : (n, K, K)
-        G, the inner products of every signal's atoms; symmetric.
-    corrs : (n, K)
-        b, their inner products with the signal.
-    mu : float
-        Weight of |w|^2, at least 0.
-    gram_columns : bool
-        False: atoms of feature space, (G + mu I) w = b. True: the columns of G are the atoms and b
-        the signal, in R^K: (G G + mu I) w = G b, eq. (13) of the KCRC-LCD paper.
+    - ``grams`` (n, K, K): G, the inner products of every signal's atoms; symmetric.
+    - ``corrs`` (n, K): b, their inner products with the signal.
+    - ``mu``: weight of |w|^2, at least 0.
+    - ``gram_columns``: False: atoms of feature space, (G + mu I) w = b. True: the columns of G are
+      the atoms and b the signal, in R^K: (G G + mu I) w = G b, eq. (13) of the KCRC-LCD paper.
 
-    Returns
-    -------
-    (n, K) float64
-        Where mu is 0, or lost in rounding, and G is singular: the shortest of the solutions.
-        Negative eigenvalues of G (no inner products of vectors have any) count as 0 where
-        ``gram_columns`` is False and mu does not outweigh them.
+    Where mu is 0, or lost in rounding, and G is singular: the shortest of the solutions. Negative
+    eigenvalues of G (no inner products of vectors have any) count as 0 where ``gram_columns`` is
+    False and mu does not outweigh them.
     """
     n, n_local = corrs.shape
     check_shape(grams, "local Gram matrices", (n, n_local, n_local))
@@ -117,7 +183,7 @@ def ridge_local(grams: Array, corrs: Array, mu: float, gram_columns: bool) -> ND
         if gram_columns:
             wide = G.astype(np.float64, copy=False)
             matrices = wide @ wide.mT
-        solve_each(G, matrices, b, mu, gram_columns, rounding, w, doubtful[start:stop])
+        _solve_each(G, matrices, b, mu, gram_columns, rounding, w, doubtful[start:stop])
         some = np.flatnonzero(doubtful[start:stop])
         if len(some):
             w[some] = _by_eigenvectors(G[some], b[some], mu, gram_columns)
@@ -217,25 +283,12 @@ def class_parts_local(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return what the atoms of every class leave of a signal, and the size of their weights.
 
-    Parameters
-    ----------
-    grams, corrs, gram_columns
-        As of ``ridge_local``.
-    energies : (n,), or None
-        Squared norms of the signals; not needed where ``gram_columns`` is True.
-    weights : (n, K)
-        Codes w.
-    owners : (n, K) int
-        The class of every atom, -1 where a list is padded.
-    n_classes : int
-        How many classes there are.
-
-    Returns
-    -------
-    residuals2 : (n, n_classes) float64
-        |y - D_c w_c|^2, never negative: of atoms in feature space, or of the columns of G.
-    norms2 : (n, n_classes) float64
-        |w_c|^2.
+    - ``grams``, ``corrs``, ``gram_columns``: as of ``ridge_local``.
+    - ``energies`` (n,): squared norms of the signals; None will do if ``gram_columns`` is True.
+    - ``weights`` (n, K): codes w.
+    - ``owners`` (n, K): the class of every atom, -1 where a list is padded.
+    - result: |y - D_c w_c|^2 (n, n_classes), never negative, of atoms in feature space or of the
+      columns of G; and |w_c|^2 (n, n_classes).
     """
     n, n_local = corrs.shape
     check_shape(grams, "local Gram matrices", (n, n_local, n_local))

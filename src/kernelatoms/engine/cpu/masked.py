@@ -168,13 +168,7 @@ def _write_codes(factors, lengths, picked, counts, indices, values):
             values[s, at] = lengths[s, j]
 
 
-def masked_block_rows(n_nonzero: int, n_features: int, n_atoms: int, itemsize: int) -> int:
-    """Return how many signals to work on at once: a few MiB, enough rows for the products."""
-    each = n_nonzero * (n_nonzero + n_features) + 4 * n_atoms + 3 * n_features
-    return max(16, min((8 << 20) // (each * itemsize), 512))
-
-
-def pursue_observed(
+def _pursue_observed(
     atoms: NDArray[Any],
     columns: NDArray[Any],
     squares: NDArray[Any],
@@ -190,32 +184,13 @@ def pursue_observed(
     left: NDArray[np.float64],
     unsettled: NDArray[np.bool_],
 ) -> None:
-    """Code a block of signals by their observed entries; ``signals`` become residuals.
+    """Code a block as ``omp_observed`` does; ``signals``, 0 where unknown, become residuals.
 
-    Parameters
-    ----------
-    atoms : (n_atoms, n_features)
-        The dictionary.
-    columns, squares : (n_features, n_atoms)
-        Its transpose, and the squares of that.
-    norms2 : (n_atoms,)
-        The atoms' squared norms over all entries.
-    signals : (n_signals, n_features)
-        0 where nothing is observed; overwritten by residuals.
-    known : (n_signals, n_features)
-        1 where a value is observed, 0 elsewhere, as floats.
-    candidates : (n_signals, n_candidates)
-        The atoms each signal may use, -1 where a list is shorter; no columns: all atoms.
-    leave : (n_signals,)
-        Stop when the squared residual is no more; below 0 to stop on sparsity alone.
-    use_ols : bool
-        Select by residual decrease (OLS) instead of correlation (OMP).
-    exact : bool
-        Signals and atoms, in float64, are numbers of float32.
-    indices, values, left
-        Results: atoms in ascending order (then -1), their coefficients, and squared residuals.
-    unsettled : (n_signals,)
-        Results: whether rounding ended the pursuit.
+    - ``squares`` (n_features, n_atoms), ``norms2`` (n_atoms,): those of ``columns``, and their
+      sums.
+    - ``known`` (n_signals, n_features): 1 where a value is observed, 0 elsewhere, as floats.
+    - ``leave`` (n_signals,): stop when the squared residual is no more; below 0: on sparsity alone.
+    - ``indices``, ``values``, ``left``, ``unsettled``: results.
     """
     n_signals, n_nonzero = indices.shape
     dtype = signals.dtype
@@ -270,31 +245,18 @@ def omp_observed(
 ) -> tuple[Array, Array, Array, Array, Array]:
     """Code all signals by their observed entries, block by block on all threads.
 
-    Parameters
-    ----------
-    signals : (n_signals, n_features)
-        NaN where nothing is observed.
-    atoms, columns : (n_atoms, n_features), (n_features, n_atoms)
-        The dictionary and its transpose.
-    n_nonzero : int
-        The most atoms a signal may use.
-    candidates : (n_signals, n_candidates)
-        The atoms each signal may use, -1 where a list is shorter; no columns: all atoms.
-    stop_at : (n_signals,), optional
-        Stop at this residual norm, of the signal's own if ``relative``.
-    relative, use_ols : bool
-        See above; select by residual decrease (OLS) instead of correlation (OMP).
-    exact : bool
-        Signals and atoms, in float64, are numbers of float32: codes are to be good in float32.
-
-    Returns
-    -------
-    indices, values : (n_signals, n_nonzero)
-        Atoms in ascending order (then -1) and their coefficients.
-    left, energy : (n_signals,)
-        Squared residuals and squared norms, of the observed entries.
-    unsettled : (n_signals,)
-        Whether rounding ended the pursuit.
+    - ``signals`` (n_signals, n_features): NaN where nothing is observed.
+    - ``atoms``, ``columns``: the dictionary (n_atoms, n_features) and its transpose.
+    - ``n_nonzero``: the most atoms a signal may use.
+    - ``candidates`` (n_signals, n_candidates): the atoms each signal may use, -1 where a list is
+      shorter; no columns: all atoms.
+    - ``stop_at`` (n_signals,): stop at this residual norm, of the signal's own if ``relative``.
+    - ``use_ols``: select by residual decrease (OLS) instead of correlation (OMP).
+    - ``exact``: signals and atoms, in float64, are numbers of float32: codes are to be good in
+      float32.
+    - result: ``indices``, ``values`` (n_signals, n_nonzero), atoms ascending, then -1, and their
+      coefficients; ``left``, ``energy`` (n_signals,), squared residuals and squared norms of the
+      observed entries; ``unsettled`` (n_signals,), whether rounding ended the pursuit.
     """
     n_signals, dtype = len(signals), signals.dtype
     if n_nonzero < 1:
@@ -333,12 +295,15 @@ def omp_observed(
         if exponents is not None:
             with np.errstate(over="ignore", under="ignore"):
                 leave = np.ldexp(leave, -2 * exponents)
-        pursue_observed(
+        _pursue_observed(
             atoms, columns, squares, norms2, residual, (~missing).astype(dtype), candidates[part],
             leave, use_ols, exact, indices[part], values[part], left[part], unsettled[part],
         )  # fmt: skip
         scale_back(exponents, longest, energy[part], values[part], left[part])
 
-    block = masked_block_rows(n_nonzero, signals.shape[1], len(atoms), dtype.itemsize)
+    # A few MiB at once, and enough rows for the products.
+    n_features = signals.shape[1]
+    numbers = n_nonzero * (n_nonzero + n_features) + 4 * len(atoms) + 3 * n_features
+    block = max(16, min((8 << 20) // (numbers * dtype.itemsize), 512))
     each_block(n_signals, min(block, fair_share(n_signals)), lambda: work)
     return indices, values, left, energy, unsettled

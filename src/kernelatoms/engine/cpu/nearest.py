@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from kernelatoms.engine.cpu.jit import jit
 from kernelatoms.engine.cpu.products import check_shape
-
-Array = NDArray[Any]
+from kernelatoms.engine.cpu.scale import Array
 
 # Columns that are looked at together.
 _CHUNK = 64
@@ -82,30 +81,11 @@ def _keep(block, offsets, factor, first, indices, values):
         values[s], indices[s] = best[:n_kept], found[:n_kept]
 
 
-@jit()
-def _sort(indices, values):
-    """Sort every row by value, ties by index: insertion at shrinking distances."""
-    n = values.shape[1]
-    for s in range(len(values)):
-        best, found = values[s], indices[s]
-        for gap in (701, 301, 132, 57, 23, 10, 4, 1):
-            for i in range(gap, n):
-                value, index, j = best[i], found[i], i
-                while j >= gap and _is_worse(best[j - gap], found[j - gap], value, index):
-                    best[j], found[j] = best[j - gap], found[j - gap]
-                    j -= gap
-                best[j], found[j] = value, index
-
-
 class TopK:
     """The K smallest values of every row, and their columns.
 
-    Parameters
-    ----------
-    indices : (n, K) int32
-        Columns, -1 where fewer than K have been seen.
-    values : (n, K) float32 or float64
-        Their values; infinite where there is no column.
+    ``indices`` (n, K), int32, are columns, -1 where fewer than K have been seen; ``values`` (n, K)
+    their values, infinite where there is no column.
     """
 
     def __init__(self, indices: NDArray[np.int32], values: Array) -> None:
@@ -120,18 +100,10 @@ class TopK:
     def push(
         self, block: Array, first: int, *, offsets: Array | None = None, factor: float = 1.0
     ) -> None:
-        """Take the next columns of the matrix into account.
+        """Take the next columns of the matrix, ``first`` and on, into account.
 
-        Parameters
-        ----------
-        block : (n, m) array, type of ``values``
-            Columns first, first + 1, ...; blocks come in ascending order. NaN is never kept.
-        first : int
-            The number of the first column.
-        offsets : (m,), optional
-            Compare offsets + factor * block instead: distances, from inner products.
-        factor : float
-            See ``offsets``.
+        Blocks (n, m) come in ascending order, in the type of ``values``. NaN is never kept. With
+        ``offsets`` (m,), offsets + factor * block are compared: distances, from inner products.
         """
         n_rows, n_columns = block.shape
         if offsets is None:
@@ -145,7 +117,9 @@ class TopK:
 
     def sorted(self) -> tuple[NDArray[np.int32], Array]:
         """Return indices and values, ascending by value, ties by index; -1 comes last."""
-        _sort(self.indices, self.values)
+        order = np.lexsort((self.indices, self.values))
+        self.indices = np.take_along_axis(self.indices, order, axis=1)
+        self.values = np.take_along_axis(self.values, order, axis=1)
         return self.indices, self.values
 
 

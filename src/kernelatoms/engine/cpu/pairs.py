@@ -10,15 +10,12 @@ of a list, and threads take some of these, or tiles of a large one. Sums are of 
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernelatoms.engine.cpu.jit import jit
+from kernelatoms.engine.cpu.scale import Array
 from kernelatoms.engine.cpu.threads import each
-
-Array = NDArray[Any]
 
 # Rows of either side in a piece of work: some tens of milliseconds at a thousand features; pairs of
 # sets take some 0.1 ms each.
@@ -27,74 +24,62 @@ _TILE, _TILE_OF_SETS = 128, 16
 
 def l1_distances(A: Array, B: Array) -> Array:
     """Return sum_i |a_i - b_i| for all pairs of rows in stacks: (..., n, m) in float64."""
-    return _all_pairs(_l1, A, B)
+    return all_pairs(_l1, A, B)
 
 
 def linf_distances(A: Array, B: Array) -> Array:
     """Return max_i |a_i - b_i| for all pairs of rows in stacks: (..., n, m) in float64."""
     # Wide already: a conversion in the loop made it three times slower.
-    return _all_pairs(_linf, A.astype(np.float64, copy=False), B)
+    return all_pairs(_linf, A.astype(np.float64, copy=False), B)
 
 
 def chi2_distances(A: Array, B: Array) -> Array:
     """Return sum_i (a_i - b_i)^2 / (a_i + b_i), 0/0 = 0, for all pairs of rows from 0 in stacks."""
-    return _all_pairs(_chi2, A, B)
+    return all_pairs(_chi2, A, B)
 
 
 def assignment_distances(A: Array, B: Array, n_sets: int) -> Array:
     """Return the distances of all pairs of sets in stacks: (..., n, m) in float64.
 
-    Parameters
-    ----------
-    A : array of shape (..., n, n_sets * n_bins)
-        Rows of ``n_sets`` histograms, from 0.
-    B : array of shape (..., m, n_sets * n_bins)
-        Others.
-    n_sets : int
-        How many histograms a row has.
-
-    Returns
-    -------
-    array of shape (..., n, m)
-        The least mean of half of sum_i (a_i - b_i)^2 / (a_i + b_i) over one-to-one assignments.
+    The least mean of half of sum_i (a_i - b_i)^2 / (a_i + b_i) over one-to-one assignments. ``A``
+    (..., n, n_sets * n_bins) and ``B`` (..., m, n_sets * n_bins) are rows of ``n_sets`` histograms,
+    from 0.
     """
-    A, B = in_one_list(A, B)
-    heads, n, m = A.shape[:-2], A.shape[-2], B.shape[-2]
-    n_heads, n_bins = math.prod(heads), A.shape[-1] // n_sets
-    if n_bins * n_sets != A.shape[-1]:
+    n_bins, rest = divmod(A.shape[-1], n_sets)
+    if rest:
         raise ValueError(f"rows must have {n_sets} histograms, got {A.shape[-1]} numbers.")
-    D = np.empty((n_heads, n, m))
-    A, B = A.reshape(n_heads, n, n_sets, n_bins), B.reshape(n_heads, m, n_sets, n_bins)
-    each(lambda tile: _match(A, B, D, *tile), tiles(n_heads, n, m, _TILE_OF_SETS))
-    return D.reshape(*heads, n, m)
+
+    def match(A: Array, B: Array, D: Array, *tile: int) -> None:
+        A, B = (part.reshape(*part.shape[:2], n_sets, n_bins) for part in (A, B))
+        _match(A, B, D, *tile)
+
+    return all_pairs(match, A, B, _TILE_OF_SETS)
 
 
-def _all_pairs(loop: Callable[..., None], A: Array, B: Array) -> Array:
-    A, B = in_one_list(A, B)
-    heads = A.shape[:-2]
-    out = np.empty((*heads, A.shape[-2], B.shape[-2]))
-    n_heads = math.prod(heads)
-    A, B, D = (part.reshape(n_heads, *part.shape[-2:]) for part in (A, B, out))
-    each(lambda tile: loop(A, B, D, *tile), tiles(n_heads, A.shape[1], B.shape[1], _TILE))
-    return out
+def all_pairs(loop: Callable[..., None], A: Array, B: Array, side: int = _TILE) -> Array:
+    """Return what ``loop(A, B, out, *tile)`` writes, in tiles of at most side x side rows.
 
-
-def in_one_list(A: Array, B: Array) -> tuple[Array, Array]:
-    """Return stacks of matrices with the same heads, dtype and features, their rows contiguous."""
+    It sees A (n_heads, n, n_features) and B (n_heads, m, n_features), contiguous and of one type.
+    """
     if A.ndim < 2 or B.ndim < 2 or A.shape[-1] != B.shape[-1]:
         raise ValueError(
             f"rows of A and B must have as many features, got shapes {A.shape} and {B.shape}."
         )
     heads = np.broadcast_shapes(A.shape[:-2], B.shape[:-2])
+    n_heads = math.prod(heads)
     dtype = np.float32 if A.dtype == B.dtype == np.float32 else np.float64
     A, B = (
-        np.ascontiguousarray(np.broadcast_to(part, heads + part.shape[-2:]), dtype)
+        np.ascontiguousarray(np.broadcast_to(part, heads + part.shape[-2:]), dtype).reshape(
+            n_heads, *part.shape[-2:]
+        )
         for part in (A, B)
     )
-    return A, B
+    D = np.empty((n_heads, A.shape[1], B.shape[1]))
+    each(lambda tile: loop(A, B, D, *tile), _tiles(*D.shape, side))
+    return D.reshape(*heads, *D.shape[1:])
 
 
-def tiles(n_heads: int, n: int, m: int, side: int) -> list[tuple[int, ...]]:
+def _tiles(n_heads: int, n: int, m: int, side: int) -> list[tuple[int, ...]]:
     """Return pieces of a stack of n x m pairs: head and stop, row and stop, column and stop."""
     at_once = max(1, side * side // max(n * m, 1))
     return [

@@ -1,10 +1,8 @@
 """The matrix products around the loops, on the thread pool; blocks of rows; rows in memory.
 
-Each thread calls a one-threaded BLAS on its own piece. That is as fast as a threaded BLAS and
-leaves no helper threads spinning on the cores that the loops need next.
-
-Rows of Gram matrices and correlations are padded with zeros to whole vector lanes. Outside of this
-machine padding is invisible: a Gram matrix is square, a view of padded memory.
+Each thread calls a one-threaded BLAS on its own piece. Rows of Gram matrices and correlations are
+padded with zeros to whole vector lanes. Outside of this machine padding is invisible: a Gram matrix
+is square, a view of padded memory.
 
 See docs/decisions/003-one-thread-pool.md and docs/decisions/007-padded-rows.md.
 """

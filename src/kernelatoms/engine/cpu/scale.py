@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from kernelatoms.engine.cpu.jit import jit
 
+#: An array of numbers.
 Array = NDArray[Any]
 
 # Squared norms of signals and of atoms that the loops can work with as they are. Their product must
@@ -36,8 +37,7 @@ def in_safe_range(squares: Array, dtype: np.dtype[Any]) -> NDArray[np.bool_]:
 
 def all_in_safe_range(squares: Array, dtype: np.dtype[Any]) -> bool:
     """Whether the loops can work in a dtype with all of these squared norms."""
-    low, high = safe_range(dtype)
-    return bool(low <= squares.min(initial=1.0) and squares.max(initial=1.0) <= high)
+    return bool(in_safe_range(squares, dtype).all())
 
 
 @jit(fastmath=True)
@@ -70,23 +70,12 @@ def rescale_rows(
 ) -> tuple[Array, NDArray[np.int32] | None]:
     """Bring some rows to a size near 1, each by a power of two of its own.
 
-    Parameters
-    ----------
-    rows : (n, m) array
-        Numbers of signals.
-    outside : (n,) bool
-        Which of them are too large or too small; rows of zeros do not count.
-    dtype : dtype
-        The type of the result.
-    size : int
-        The largest number of a row becomes about 2^size.
-
-    Returns
-    -------
-    rows : (n, m) array
-        A copy, if there are any such rows.
-    exponents : (n,) int32, or None
-        Row s was divided by 2^exponents[s]; None without any such.
+    - ``rows`` (n, m), ``outside`` (n,): numbers of signals, and which of them are too large or too
+      small; rows of zeros do not count.
+    - ``dtype``: the type of the result.
+    - ``size``: the largest number of a row becomes about 2^size.
+    - result: a copy of the rows, where row s is divided by 2^exponents[s], and the exponents (n,);
+      the rows themselves and None if there is nothing to do.
     """
     if not outside.any():
         return rows, None
@@ -119,11 +108,7 @@ def unit_rows(rows: Array) -> Array:
 
 
 def scale_back(
-    exponents: NDArray[np.int32] | None,
-    longest: float,
-    energy: Array | None,
-    values: Array,
-    squares: NDArray[np.float64],
+    exponents: Array | None, longest: float, energy: Array | None, values: Array, squares: Array
 ) -> None:
     """Bring codes (n, n_nonzero) and squares (n,) to the scale of their signals, in place.
 

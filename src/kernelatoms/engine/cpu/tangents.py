@@ -11,17 +11,11 @@ product for many pairs, and then a small system for each.
 See docs/decisions/014-tangent-distances.md.
 """
 
-import math
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from kernelatoms.engine.cpu.jit import jit
-from kernelatoms.engine.cpu.pairs import in_one_list, tiles
-from kernelatoms.engine.cpu.threads import each
-
-Array = NDArray[Any]
+from kernelatoms.engine.cpu.pairs import all_pairs
+from kernelatoms.engine.cpu.scale import Array
 
 # Pairs of 64 x 64 rows with 7 tangents each: inner products of 2 MiB, which stay in cache.
 _TILE = 64
@@ -36,43 +30,35 @@ _NEAR = {np.dtype(np.float32): 1e-2, np.dtype(np.float64): 1e-4}
 def tangent_distances(A: Array, B: Array, n_tangents: int, two_sided: bool = True) -> Array:
     """Return the distances of all pairs in stacks: (..., n, m) in float64.
 
-    Parameters
-    ----------
-    A : array of shape (..., n, (1 + n_tangents) * n_features)
-        Rows, each followed by its orthonormal tangents; what there is no tangent for is 0.
-    B : array of shape (..., m, (1 + n_tangents) * n_features)
-        Others.
-    n_tangents : int
-        How many tangents a row has.
-    two_sided : bool
-        Whether both rows move along their tangents; else one of them, whichever comes nearer.
+    - ``A``, ``B`` (..., n or m, (1 + n_tangents) * n_features): rows, each followed by its
+      orthonormal tangents; what there is no tangent for is 0.
+    - ``two_sided``: whether both rows move along their tangents; else one of them, whichever comes
+      nearer.
     """
-    A, B = in_one_list(A, B)
-    heads, n, m = A.shape[:-2], A.shape[-2], B.shape[-2]
-    n_heads, width = math.prod(heads), A.shape[-1] // (1 + n_tangents)
-    if width * (1 + n_tangents) != A.shape[-1]:
-        raise ValueError(f"rows must have {1 + n_tangents} parts, got {A.shape[-1]} numbers.")
-    D = np.empty((n_heads, n, m))
-    A = A.reshape(n_heads, n, 1 + n_tangents, width)
-    B = B.reshape(n_heads, m, 1 + n_tangents, width)
-    fill, near = _two_sided if two_sided else _one_sided, _NEAR[A.dtype]
+    size = 1 + n_tangents
+    width, rest = divmod(A.shape[-1], size)
+    if rest:
+        raise ValueError(f"rows must have {size} parts, got {A.shape[-1]} numbers.")
+    fill = _two_sided if two_sided else _one_sided
 
-    def work(tile: tuple[int, ...]) -> None:
+    def work(A: Array, B: Array, D: Array, *tile: int) -> None:
         head, head_stop, row, row_stop, column, column_stop = tile
         for h in range(head, head_stop):
-            a, b = (part.astype(np.float64, copy=False) for part in
-                    (A[h, row:row_stop], B[h, column:column_stop]))  # fmt: skip
+            rows, others = A[h, row:row_stop], B[h, column:column_stop]
+            a, b = (
+                part.reshape(len(part), size, width).astype(np.float64, copy=False)
+                for part in (rows, others)
+            )
             with np.errstate(over="ignore", invalid="ignore"):
                 own_a, own_b = (np.vecdot(part, part[:, :1]) for part in (a, b))
             if not (np.isfinite(own_a).all() and np.isfinite(own_b).all()):
                 raise ValueError("The squared norms of rows overflow float64; scale them down.")
             out = D[h, row:row_stop, column:column_stop]
             fill(a, b, own_a, own_b, out)
-            least = near * np.sqrt(np.add.outer(own_a[:, 0], own_b[:, 0]))
+            least = _NEAR[A.dtype] * np.sqrt(np.add.outer(own_a[:, 0], own_b[:, 0]))
             _refine(a, b, least, out, two_sided)
 
-    each(work, tiles(n_heads, n, m, _TILE))
-    return D.reshape(*heads, n, m)
+    return all_pairs(work, A, B, _TILE)
 
 
 def _two_sided(a: Array, b: Array, own_a: Array, own_b: Array, out: Array) -> None:

@@ -2,17 +2,13 @@
 
 Only the outermost level threads: the first call of ``each_block`` or ``each`` spreads its work over
 the pool, and calls from inside that work run in their own thread. While the pool works, BLAS is
-held to one thread: numpy's helper threads spin for tens of milliseconds after every product, and on
-the same cores that halves the speed of the loops.
+held to one thread, whose helper threads would spin on the same cores.
 
 The calling thread takes part in its own work and the pool's threads help, so no call waits for a
 free thread: a kernel function may use the library from threads of its own.
 
 An exception or Ctrl-C stops all threads at their next item, in nested calls too; the call raises
 when the last one has stopped, so that nothing writes into the caller's arrays afterwards.
-
-The number of threads is ``KERNELATOMS_NUM_THREADS``, else ``OMP_NUM_THREADS`` (joblib sets it in
-its worker processes), else the processors this process may use.
 
 See docs/decisions/003-one-thread-pool.md.
 """
@@ -157,15 +153,9 @@ def fair_share(n_rows: int, fewest: int = 512) -> int:
     """Return how many rows a block may have, so that many threads find work.
 
     The same for any number of threads: a matrix product may round a row otherwise in a block of
-    another size, and results would depend on the machine's cores.
-
-    Parameters
-    ----------
-    n_rows : int
-        All rows.
-    fewest : int
-        Rows per block that are worth its overhead (with 188 instead of 1,024 pursuits took 3%
-        longer); there are at least two blocks all the same.
+    another size, and results would depend on the machine's cores. ``fewest`` rows per block are
+    worth its overhead (with 188 instead of 1,024 pursuits took 3% longer); there are at least two
+    blocks all the same.
     """
     n_blocks = 16
     while n_blocks > 2 and n_rows < fewest * n_blocks:

@@ -1,14 +1,14 @@
 """What signals have of their own: nearest atoms, a small problem among them, residuals per class.
 
-The functions of ``nearest``, ``local``, ``gaussian`` and ``class_parts`` of ``engine.cpu``, which
-have the formulas. Small systems are factored in batches.
+The functions of ``nearest``, ``local``, ``local_grams`` and ``class_parts`` of ``engine.cpu``,
+which have the formulas. Small systems are factored in batches.
 """
 
 from typing import Any
 
 import torch
 
-from kernelatoms.engine.cpu.local_loops import _CERTAIN, _HALF_OF_DIGITS
+from kernelatoms.engine.cpu.local import _CERTAIN, _HALF_OF_DIGITS
 from kernelatoms.engine.gpu.arrays.device_array import on_tensors
 from kernelatoms.engine.gpu.arrays.dtypes import torch_dtype
 from kernelatoms.engine.gpu.arrays.linalg import matmul

@@ -26,9 +26,9 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from kernelatoms.engine import Array, to_numpy
+from kernelatoms.estimators.base import unnamed
 from kernelatoms.estimators.devices.border import as_labels, by_rows
 from kernelatoms.estimators.inspection.explanation import Explanation, explain_on_cpu
-from kernelatoms.estimators.naming import unnamed
 from kernelatoms.estimators.state_checks import require_number
 from kernelatoms.estimators.validation import validate_new
 

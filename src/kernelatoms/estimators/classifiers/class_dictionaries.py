@@ -44,7 +44,7 @@ from kernelatoms.estimators.validation import (
     validate_labelled,
     validate_new,
 )
-from kernelatoms.features.linearize import check_training_kernel
+from kernelatoms.features.coordinates import check_training_kernel
 from kernelatoms.learning.loop import Run, run_all
 from kernelatoms.similarity.base import check_flag
 from kernelatoms.similarity.factory import is_precomputed

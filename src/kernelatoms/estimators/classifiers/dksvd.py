@@ -7,8 +7,7 @@ from numpy.typing import NDArray
 
 from kernelatoms.engine import Array
 from kernelatoms.estimators.classifiers.supervised import LabelDictionary
-from kernelatoms.estimators.unused_arguments import refuse_unused
-from kernelatoms.estimators.validation import check_real
+from kernelatoms.estimators.validation import check_real, refuse_unused
 
 
 class DKSVDClassifier(LabelDictionary):

@@ -16,7 +16,7 @@ from kernelatoms.engine import Array, machine
 from kernelatoms.estimators.classifiers.base import CodeClassifier
 from kernelatoms.estimators.classifiers.supervised import SupervisedDictionary
 from kernelatoms.estimators.inspection.explanation import Explanation, codes_of_best, explain_codes
-from kernelatoms.estimators.learners.watching import PassReporter
+from kernelatoms.estimators.learners.base import PassReporter
 from kernelatoms.estimators.state_checks import require_floats, require_number
 from kernelatoms.estimators.validation import (
     check_choice,

@@ -19,8 +19,8 @@ from kernelatoms.estimators.classifiers.neighbor_choice import SeededSearch
 from kernelatoms.estimators.classifiers.supervised import SupervisedDictionary
 from kernelatoms.estimators.devices.border import by_rows
 from kernelatoms.estimators.inspection.explanation import Explanation, explain_codes
+from kernelatoms.estimators.learners.base import PassReporter
 from kernelatoms.estimators.learners.ksad import root_mean_energy
-from kernelatoms.estimators.learners.watching import PassReporter
 from kernelatoms.estimators.maps.linearizer import SOLVERS
 from kernelatoms.estimators.maps.low_rank_map import LowRankMap
 from kernelatoms.estimators.state_checks import (
@@ -30,12 +30,12 @@ from kernelatoms.estimators.state_checks import (
     require_number,
     require_rows,
 )
-from kernelatoms.estimators.unused_arguments import refuse_unused
 from kernelatoms.estimators.validation import (
     check_choice,
     check_count,
     check_real,
     clip_count,
+    refuse_unused,
     validate_labelled,
 )
 from kernelatoms.features.memory import check_fits

@@ -9,8 +9,7 @@ from kernelatoms.engine import Array, is_device_array
 from kernelatoms.estimators.classifiers.training_dictionary import Locality, check_approximate
 from kernelatoms.estimators.maps.kernel_choice import KernelChoice
 from kernelatoms.estimators.state_checks import held, require_count
-from kernelatoms.estimators.unused_arguments import refuse_unused
-from kernelatoms.estimators.validation import check_choice, check_count, clip_count
+from kernelatoms.estimators.validation import check_choice, check_count, clip_count, refuse_unused
 from kernelatoms.similarity import DISTANCES, KERNELS, Distance, Kernel, make_distance, make_kernel
 from kernelatoms.similarity.distances import L1, L2, Chi2, LInf
 

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from kernelatoms.coding.codes import stacked_csr
 from kernelatoms.coding.robust import warn_not_converged
 from kernelatoms.engine import Array, is_device_array, machine, to_numpy
-from kernelatoms.estimators.base import Bring, Estimator
+from kernelatoms.estimators.base import Bring, Estimator, unnamed
 from kernelatoms.estimators.classifiers.base import CodeClassifier
 from kernelatoms.estimators.classifiers.neighbor_choice import NeighborChoice
 from kernelatoms.estimators.classifiers.row_coding import Near, Represented, RobustCoder, RowCoder
@@ -20,7 +20,6 @@ from kernelatoms.estimators.classifiers.training_dictionary import TrainingDicti
 from kernelatoms.estimators.devices.border import by_rows, learn
 from kernelatoms.estimators.inspection.explanation import Explanation, explain_codes
 from kernelatoms.estimators.maps.kernel_choice import kernel_on
-from kernelatoms.estimators.naming import unnamed
 from kernelatoms.estimators.state_checks import (
     check_features,
     check_labels,
@@ -29,7 +28,7 @@ from kernelatoms.estimators.state_checks import (
     require_rows,
 )
 from kernelatoms.estimators.validation import check_choice, check_real, validate_labelled
-from kernelatoms.features.linearize import check_training_kernel
+from kernelatoms.features.coordinates import check_training_kernel
 from kernelatoms.features.memory import check_fits
 from kernelatoms.features.projections import IdentityProjection, Projection, make_projection
 from kernelatoms.similarity import Kernel

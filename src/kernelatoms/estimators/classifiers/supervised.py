@@ -13,13 +13,12 @@ from kernelatoms.coding.codes import Codes
 from kernelatoms.coding.problem import LinearProblem
 from kernelatoms.coding.pursuits import OMP, Pursuit
 from kernelatoms.engine import Array, machine
+from kernelatoms.estimators.base import unnamed
 from kernelatoms.estimators.classifiers.base import CodeClassifier
 from kernelatoms.estimators.coding.dictionary_coder import DictionaryCoder
 from kernelatoms.estimators.devices.border import learn
 from kernelatoms.estimators.inspection.explanation import Explanation, explain_codes
-from kernelatoms.estimators.learners.base import choose_n_nonzero, pass_attributes
-from kernelatoms.estimators.learners.watching import PassReporter
-from kernelatoms.estimators.naming import unnamed
+from kernelatoms.estimators.learners.base import PassReporter, choose_n_nonzero, pass_attributes
 from kernelatoms.estimators.state_checks import (
     check_features,
     check_labels,

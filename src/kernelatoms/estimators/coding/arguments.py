@@ -1,5 +1,6 @@
 """Arguments of coding: the problem that rows, dictionary and kernel make, and its options."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -7,6 +8,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from kernelatoms.coding.problem import CodingProblem, GivenProblem, KernelProblem, LinearProblem
+from kernelatoms.engine import Array
 from kernelatoms.estimators.coding.dictionary_coder import DictionaryCoder
 from kernelatoms.estimators.devices.conversion import to_machine
 from kernelatoms.estimators.validation import (
@@ -16,6 +18,7 @@ from kernelatoms.estimators.validation import (
     check_dictionary,
     check_real,
     clip_count,
+    is_default,
     validate_new,
 )
 from kernelatoms.features.expansion import Expansion
@@ -27,7 +30,34 @@ from kernelatoms.similarity.inner import LinearKernel
 from kernelatoms.similarity.missing import rows_with_missing
 from kernelatoms.similarity.user_kernels import PrecomputedKernel
 
-Array = NDArray[Any]
+#: Methods of ``sparse_encode`` that minimise half of |x - D w|^2 plus alpha |w|_1.
+L1_METHODS = ("lasso", "ksc", "fksc")
+#: What ``method`` may be, of those that are more than a comparison.
+METHODS = ("omp", "lasso", "ridge", "threshold")
+#: Which methods of ``sparse_encode`` take which of its arguments; all others belong to any method.
+TAKEN_BY = {
+    "n_nonzero_coefs": ("omp",),
+    "max_residual": ("omp",),
+    "absolute": ("omp",),
+    "selection": ("omp",),
+    "candidates": METHODS,
+    "alpha": (*L1_METHODS, "threshold"),
+    "mu": ("ridge",),
+    "positive": ("omp", "lasso", "threshold"),
+    "gap_tol": L1_METHODS,
+    "change_tol": ("ksc", "fksc"),
+    "start": L1_METHODS,
+    "energy": ("omp", *L1_METHODS),
+    "return_gap": L1_METHODS,
+}
+
+
+def refuse_of_other_methods(method: str, takes: Any, given: Mapping[str, Any]) -> None:
+    """Refuse what another method takes, unless it is at its default in ``takes``."""
+    for name, value in given.items():
+        if method not in TAKEN_BY[name] and not is_default(takes, name, value):
+            takers = " or ".join(repr(taker) for taker in TAKEN_BY[name])
+            raise ValueError(f"{name} belongs to method={takers}, not to {method!r}.")
 
 
 def make_problem(
@@ -129,16 +159,22 @@ def check_candidates(candidates: Any, problem: CodingProblem) -> NDArray[np.int3
     return np.ascontiguousarray(lists, dtype=np.int32, like=lists)
 
 
+def check_codes_of(name: str, codes: Any, problem: CodingProblem) -> Any:
+    """Return codes, dense or in CSR, with a coefficient for each signal and atom."""
+    codes = check_any(codes, accept_sparse="csr", dtype=FLOATS, input_name=name)
+    if codes.shape != (problem.n_signals, problem.n_atoms):
+        raise ValueError(
+            f"{name} must have shape {(problem.n_signals, problem.n_atoms)}, a coefficient for "
+            f"each signal and atom, got {codes.shape}."
+        )
+    return codes
+
+
 def check_start(start: Any, problem: CodingProblem) -> Array | None:
     """Return codes to start from as a dense array."""
     if start is None:
         return None
-    codes = check_any(start, accept_sparse="csr", dtype=FLOATS, input_name="start")
-    if codes.shape != (problem.n_signals, problem.n_atoms):
-        raise ValueError(
-            f"start must have shape {(problem.n_signals, problem.n_atoms)}, a coefficient for each "
-            f"signal and atom, got {codes.shape}."
-        )
+    codes = check_codes_of("start", start, problem)
     dense = codes.toarray() if hasattr(codes, "toarray") else codes
     return np.asarray(dense, like=problem.like)
 

@@ -4,18 +4,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
 from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
+from kernelatoms.engine import Array
 from kernelatoms.estimators.devices.border import on_cpu
 from kernelatoms.estimators.inspection.pipelines import flat_steps
-from kernelatoms.estimators.validation import FLOATS
-
-Array = NDArray[Any]
-
+from kernelatoms.estimators.validation import FLOATS, check_codes
 
 # Steps that make the norms of rows 1.
 _UNIT = ("Normalizer", "RowNormalizer")
@@ -32,8 +29,7 @@ class Decoded(NamedTuple):
         Rows in the units of those that the model was fitted to; NaN in columns that it left out
         because no value was ever observed.
     unit_norm : bool
-        Whether rows come back at about unit norm, since the model scaled them to it: codes do not
-        tell how long they were.
+        Whether rows come back at about unit norm: codes do not tell how long they were.
     """
 
     rows: Array
@@ -44,8 +40,7 @@ def decode(model: Any, codes: Any, *, like: Any = None) -> Decoded:
     """Return the rows that codes represent, in the units that the model's rows came in.
 
     What ``inverse_transform`` is to one step, for whole models: a pipeline's scaling and kernel map
-    are undone, filling in stays (there is nothing to undo), and codes over a classifier's
-    dictionaries, class after class, become sums of its atoms.
+    are undone, filling in stays, and codes over a classifier's dictionaries become sums of atoms.
 
     Parameters
     ----------
@@ -55,13 +50,11 @@ def decode(model: Any, codes: Any, *, like: Any = None) -> Decoded:
     codes : dense or CSR array of shape (n_samples, n_atoms)
         As the model's ``transform``, or ``kernelatoms encode``, gave them.
     like : array of shape (n_samples, n_features), optional
-        The rows that were coded, where they are at hand: of models that scale rows to unit norm,
-        they come back as long as these are.
+        The rows that were coded: models that scale rows to unit norm give them back as long.
 
     Returns
     -------
     Decoded
-        A named tuple of ``rows`` (n_samples, n_features) and ``unit_norm``.
 
     Examples
     --------
@@ -109,7 +102,7 @@ def _signals(last: Any, codes: Any) -> Array:
     """Return codes as rows before the last step."""
     if hasattr(last, "dictionaries_"):
         widths = [learner.n_atoms_ for learner in last.dictionaries_]
-        _check_width(codes, sum(widths))
+        codes = check_codes(codes, sum(widths))
         ends = np.cumsum(widths)
         parts = [
             learner.inverse_transform(codes[:, end - width : end])
@@ -124,13 +117,6 @@ def _signals(last: Any, codes: Any) -> Array:
         f"codes of a {type(last).__name__} cannot be decoded: it has no dictionary of atoms that "
         "they could be put together from."
     )
-
-
-def _check_width(codes: Any, n_atoms: int) -> None:
-    if codes.shape[1] != n_atoms:
-        raise ValueError(
-            f"codes must have one column for each of the {n_atoms} atoms, got {codes.shape[1]}."
-        )
 
 
 def _before(step: Any, rows: Array) -> tuple[Array, bool]:

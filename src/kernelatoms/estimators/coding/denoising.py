@@ -2,34 +2,35 @@
 
 K-SVD denoising (Elad and Aharon, *Image denoising via sparse and redundant representations over
 learned dictionaries*, 2006). Patches of signals are sums of few atoms, noise is not: every patch,
-its mean set aside, is coded over a dictionary until what is left is as large as the noise, and no
-further; where patches overlap, they are averaged. The dictionary is learned on the noisy patches
-themselves, so that no clean image is needed.
+its mean set aside, is coded over a dictionary until what is left is as large as the noise; where
+patches overlap, they are averaged. The dictionary is learned on the noisy patches themselves.
 """
 
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.utils import check_random_state
+from sklearn.utils import check_array, check_random_state
 
 from kernelatoms.coding.atom_products import LinearAtoms
 from kernelatoms.coding.omp import omp
 from kernelatoms.coding.problem import LinearProblem
 from kernelatoms.coding.pursuits import OMP
-from kernelatoms.estimators.coding.noise import check_rows, planes_of, sigma_of
+from kernelatoms.engine import Array
+from kernelatoms.estimators.coding.noise import planes_of, sigma_of
 from kernelatoms.estimators.devices.border import on_cpu
-from kernelatoms.estimators.unused_arguments import refuse_unused
-from kernelatoms.estimators.validation import check_count, check_dictionary, check_real
+from kernelatoms.estimators.validation import (
+    FLOATS,
+    check_count,
+    check_dictionary,
+    check_real,
+    refuse_unused,
+)
 from kernelatoms.features.patches import PatchSum, cosines, patches_of
 from kernelatoms.learning.ksvd import KSVDUpdate
 from kernelatoms.learning.loop import learn
 from kernelatoms.learning.state import LearnerState, unit_rows
 
-Array = NDArray[Any]
-
-# The share of the noise's norm to which patches are coded: 1.15 in the paper, so that 93% of
-# patches of 64 pixels have less noise than that.
+# The share of the noise's norm to which patches are coded: 93% of patches of 64 have less noise.
 _GAIN = 1.15
 # Patches that a dictionary is learned from at most; more changed nothing (docs: denoising).
 _MOST_PATCHES = 40_000
@@ -56,29 +57,25 @@ def denoise_image(
     """Return an image with Gaussian noise taken off, by K-SVD.
 
     Every patch, its mean set aside, is coded by OMP until the error is 1.15 sigma sqrt(n_pixels);
-    the image is the average of all coded patches. Patches are coded block by block: a photograph
-    of four megapixels takes a few hundred MiB.
+    the image is the average of all coded patches. Four megapixels take a few hundred MiB.
 
     Parameters
     ----------
     image : array of shape (height, width) or (height, width, n_channels)
-        A noisy image, grey or in colours, of whole numbers or floats, without NaN. An alpha channel
-        is no colour; leave it out.
+        A noisy image, grey or in colours (leave an alpha channel out), without NaN.
     sigma : float, optional
         The standard deviation of the noise, in the image's units; by default that of
         ``estimate_sigma``. 0 returns the image as it is.
     dictionary : array of shape (n_atoms, patch_size ** 2), or a fitted learner, optional
-        Atoms to code over, as ``KSVD(...).fit(patches).components_``; their means are set aside as
-        those of patches are. By default they are learned on the patches of the image that
+        Atoms to code over; their means are set aside. By default they are learned on patches that
         are larger than noise (40,000 of them at most), from cosines; where there are fewer than
-        five of them an atom, these stay.
+        five such patches per atom, the cosines stay.
     patch_size : int, default=8
         The side of a patch, in pixels.
     n_atoms : int, optional
-        How many atoms are learned, at least one for every pixel of a patch; by default four.
-        Not with a ``dictionary``.
+        Atoms to learn, at least one per pixel of a patch; by default four. Not with ``dictionary``.
     max_iter : int, default=10
-        Passes of coding and updating; 0 keeps the cosines. Not with a ``dictionary``.
+        Passes of coding and updating; 0 keeps the cosines. Not with ``dictionary``.
     blend : float, default=0.5
         Weight of the noisy pixel, beside 1 for every patch that covers it.
     random_state : int, RandomState or None
@@ -87,8 +84,8 @@ def denoise_image(
     Returns
     -------
     array of the image's shape and type
-        Whole numbers are rounded, and stay within the range of their type. Colours are denoised as
-        brightness and differences of channels, each with a dictionary of its own.
+        Whole numbers are rounded, within the range of their type. Colours are denoised as
+        brightness and differences of channels, each with its own dictionary.
 
     Examples
     --------
@@ -102,6 +99,7 @@ def denoise_image(
     True
     """
     image, dictionary = on_cpu("denoise_image", image=image, dictionary=dictionary)
+    dictionary = getattr(dictionary, "components_", dictionary)
     planes, back = planes_of(image)
     side = check_count("patch_size", patch_size, low=2)
     if min(planes[0].shape) < side:
@@ -109,16 +107,15 @@ def denoise_image(
             f"image of {planes[0].shape[0]} x {planes[0].shape[1]} pixels is smaller than a patch "
             f"of {side} x {side}; choose a smaller patch_size."
         )
-    shape = (side, side)
     count = check_count("n_atoms", n_atoms) if n_atoms is not None else 4 * side**2
     if dictionary is not None:
         refuse_unused(denoise_image, {"n_atoms": n_atoms, "max_iter": max_iter}, _GIVEN)
-    options = _checked(dictionary, shape, count, max_iter, blend, random_state)
+    denoiser = _Denoiser(dictionary, (side, side), count, max_iter, blend, random_state)
     if sigma is None:
         levels = [sigma_of(plane) for plane in planes]
     else:
         levels = [check_real("sigma", sigma, low=0)] * len(planes)
-    return back([_clean(plane, s, **options) for plane, s in zip(planes, levels, strict=True)])
+    return back([denoiser.clean(*pair) for pair in zip(planes, levels, strict=True)])
 
 
 def denoise_rows(
@@ -142,20 +139,17 @@ def denoise_rows(
         Noisy signals, one per row, complete.
     sigma : float, optional
         The standard deviation of the noise, in the signals' units; by default that of
-        ``estimate_sigma(X, rows=True)``, which takes neighbouring columns for neighbouring times or
-        frequencies. 0 returns the rows as they are.
+        ``estimate_sigma(X, rows=True)``, for neighbouring columns. 0 returns the rows as they are.
     dictionary : array of shape (n_atoms, window), or a fitted learner, optional
-        Atoms to code over; their means are set aside. By default they are learned on the windows
-        of the rows that are larger than noise (40,000 of them at most), from cosines; where there
-        are fewer than five of them an atom, these stay.
+        Atoms to code over; by default learned on windows, as in ``denoise_image``.
     window : int, optional
-        How many neighbouring columns are coded together; by default as many as the dictionary's
-        atoms have, else 64, or all if there are fewer. All columns: row by row.
+        How many neighbouring columns are coded together; by default those of the dictionary, else
+        64, at most all.
     n_atoms : int, optional
-        How many atoms are learned, at least one for every column of a window; by default two.
-        Not with a ``dictionary``.
+        Atoms to learn, at least one per column of a window; by default two. Not with
+        ``dictionary``.
     max_iter : int, default=10
-        Passes of coding and updating; 0 keeps the cosines. Not with a ``dictionary``.
+        Passes of coding and updating; 0 keeps the cosines. Not with ``dictionary``.
     blend : float, default=0.0
         Weight of the noisy value, beside 1 for every window that covers it.
     random_state : int, RandomState or None
@@ -178,10 +172,10 @@ def denoise_rows(
     True
     """
     X, dictionary = on_cpu("denoise_rows", X=X, dictionary=dictionary)
-    rows = check_rows(X)
-    given = _atoms_of(dictionary)
+    rows = check_array(X, dtype=FLOATS, order="C", input_name="X")
+    dictionary = getattr(dictionary, "components_", dictionary)
     if window is None:
-        window = min(64, rows.shape[1]) if given is None else np.shape(given)[-1]
+        window = min(64, rows.shape[1]) if dictionary is None else np.shape(dictionary)[-1]
     width = check_count("window", window)
     if width > rows.shape[1]:
         raise ValueError(
@@ -190,125 +184,95 @@ def denoise_rows(
     count = check_count("n_atoms", n_atoms) if n_atoms is not None else 2 * width
     if dictionary is not None:
         refuse_unused(denoise_rows, {"n_atoms": n_atoms, "max_iter": max_iter}, _GIVEN)
-    options = _checked(dictionary, (1, width), count, max_iter, blend, random_state)
+    denoiser = _Denoiser(dictionary, (1, width), count, max_iter, blend, random_state)
     plane = rows.astype(np.float64)
     level = sigma_of(plane, rows=True) if sigma is None else check_real("sigma", sigma, low=0)
-    return _clean(plane, level, **options).astype(rows.dtype)
+    return denoiser.clean(plane, level).astype(rows.dtype)
 
 
-def _atoms_of(dictionary: Any) -> Any:
-    return getattr(dictionary, "components_", dictionary)
+class _Denoiser:
+    """Takes noise off planes of numbers, by patches of one shape."""
 
+    def __init__(
+        self,
+        dictionary: Any,
+        shape: tuple[int, int],
+        n_atoms: int,
+        max_iter: int,
+        blend: float,
+        random_state: Any,
+    ) -> None:
+        n_values = shape[0] * shape[1]
+        if dictionary is None and n_atoms < n_values:
+            raise ValueError(
+                f"n_atoms={n_atoms} are too few for {'patches' if shape[0] > 1 else 'windows'} of "
+                f"{n_values} values, not all of which could be coded; take {n_values} or more."
+            )
+        self.atoms = None
+        if dictionary is not None:
+            self.atoms = check_dictionary("dictionary", dictionary, n_values, np.float64)
+        self.shape, self.n_atoms = shape, n_atoms
+        self.bound = _GAIN * float(np.sqrt(n_values))
+        self.most_atoms = max(1, n_values // 2)
+        self.max_iter = check_count("max_iter", max_iter, low=0)
+        self.blend = check_real("blend", blend, low=0)
+        self.rng = check_random_state(random_state)
 
-def _checked(
-    dictionary: Any,
-    shape: tuple[int, int],
-    n_atoms: int,
-    max_iter: int,
-    blend: float,
-    random_state: Any,
-) -> dict[str, Any]:
-    atoms, n_values = None, shape[0] * shape[1]
-    if dictionary is None and n_atoms < n_values:
-        raise ValueError(
-            f"n_atoms={n_atoms} are too few for {'patches' if shape[0] > 1 else 'windows'} of "
-            f"{n_values} values, not all of which could be coded; take {n_values} or more."
-        )
-    if dictionary is not None:
-        atoms = check_dictionary("dictionary", _atoms_of(dictionary), n_values, np.float64)
-    return {
-        "shape": shape, "atoms": atoms, "n_atoms": n_atoms,
-        "max_iter": check_count("max_iter", max_iter, low=0),
-        "blend": check_real("blend", blend, low=0),
-        "rng": check_random_state(random_state),
-    }  # fmt: skip
+    def clean(self, plane: Array, sigma: float) -> Array:
+        """Return one plane (height, width) of float64 without its noise."""
+        if sigma == 0:
+            return plane.copy()
+        # In units of the noise nothing depends on the image's, and float32 is exact enough.
+        middle = float(plane.mean())
+        wide = float(np.ptp(plane)) > _WIDE_RANGE * sigma
+        noisy = ((plane - middle) / sigma).astype(np.float64 if wide else np.float32)
+        if self.atoms is None:
+            atoms = self._learned(noisy)
+        else:
+            centred = self.atoms - self.atoms.mean(axis=1, keepdims=True)
+            atoms = unit_rows(centred[centred.any(axis=1)]).astype(noisy.dtype)
+        return middle + sigma * self._coded(noisy, atoms)
 
-
-def _clean(
-    plane: Array,
-    sigma: float,
-    *,
-    shape: tuple[int, int],
-    atoms: Array | None,
-    n_atoms: int,
-    max_iter: int,
-    blend: float,
-    rng: np.random.RandomState,
-) -> Array:
-    """Return one plane (height, width) of float64 without its noise."""
-    if sigma == 0:
-        return plane.copy()
-    # In units of the noise nothing depends on the image's, and float32 is exact enough.
-    middle = float(plane.mean())
-    wide = float(np.ptp(plane)) > _WIDE_RANGE * sigma
-    noisy = ((plane - middle) / sigma).astype(np.float64 if wide else np.float32)
-    bound = _GAIN * float(np.sqrt(shape[0] * shape[1]))
-    if atoms is None:
-        atoms = cosines(shape, n_atoms).astype(noisy.dtype)
-        atoms = _learned(noisy, shape, bound, atoms, max_iter, rng)
-    else:
-        centred = atoms - atoms.mean(axis=1, keepdims=True)
-        atoms = unit_rows(centred[centred.any(axis=1)]).astype(noisy.dtype)
-    return middle + sigma * _coded(noisy, shape, bound, atoms, blend)
-
-
-def _learned(
-    noisy: Array,
-    shape: tuple[int, int],
-    bound: float,
-    start: Array,
-    max_iter: int,
-    rng: np.random.RandomState,
-) -> Array:
-    """Return atoms learned on the patches that are larger than noise."""
-    rows = _training_patches(noisy, shape, bound, rng)
-    if len(rows) < _FEWEST_AN_ATOM * len(start):
-        return start
-    state = LearnerState.start(start)
-    # Codes are bounded by the error, which therefore tells nothing of progress: no early end.
-    learn(
-        lambda atoms: LinearProblem(rows, atoms, complete=True), rows,
-        OMP(_most_atoms(shape), max_residual=bound), KSVDUpdate(), state, max_iter=max_iter,
-        tol=-np.inf,
-    )  # fmt: skip
-    return state.dictionary
-
-
-def _training_patches(
-    noisy: Array, shape: tuple[int, int], bound: float, rng: np.random.RandomState
-) -> Array:
-    """Return at most ``_MOST_PATCHES`` patches, their means set aside, larger than noise."""
-    kept = []
-    n_patches = (noisy.shape[0] - shape[0] + 1) * (noisy.shape[1] - shape[1] + 1)
-    # Chosen before they are looked at, so that no more than these are ever made.
-    chosen = np.arange(n_patches)
-    if n_patches > 4 * _MOST_PATCHES:
-        chosen = np.sort(rng.choice(n_patches, 4 * _MOST_PATCHES, replace=False))
-    for start in range(0, len(chosen), _BLOCK):
-        rows, _ = patches_of(noisy, shape, chosen[start : start + _BLOCK])
-        kept.append(rows[np.vecdot(rows, rows) > bound**2])
-    found = np.concatenate(kept)
-    if len(found) > _MOST_PATCHES:
-        found = found[np.sort(rng.choice(len(found), _MOST_PATCHES, replace=False))]
-    return found
-
-
-def _coded(noisy: Array, shape: tuple[int, int], bound: float, atoms: Array, blend: float) -> Array:
-    """Return the average of all coded patches and of the noisy plane, weighted by ``blend``."""
-    known = LinearAtoms(atoms)
-    total = PatchSum(noisy.shape, shape)
-    n_patches = total.n_patches
-    # Whole lines of patches, so that they can be added up as planes.
-    step = max(1, _BLOCK // total.per_line) * total.per_line
-    for start in range(0, n_patches, step):
-        rows, means = patches_of(noisy, shape, np.arange(start, min(start + step, n_patches)))
-        codes = omp(
-            LinearProblem(rows, known, complete=True), _most_atoms(shape), max_residual=bound,
-            absolute=True,
+    def _learned(self, noisy: Array) -> Array:
+        """Return atoms learned on the patches that are larger than noise."""
+        rows = self._training_patches(noisy)
+        start = cosines(self.shape, self.n_atoms).astype(noisy.dtype)
+        if len(rows) < _FEWEST_AN_ATOM * len(start):
+            return start
+        state = LearnerState.start(start)
+        # Codes are bounded by the error, which therefore tells nothing of progress: no early end.
+        learn(
+            lambda atoms: LinearProblem(rows, atoms, complete=True), rows,
+            OMP(self.most_atoms, max_residual=self.bound), KSVDUpdate(), state,
+            max_iter=self.max_iter, tol=-np.inf,
         )  # fmt: skip
-        total.add(start, codes.to_csr() @ atoms + means)
-    return total.average(noisy, blend)
+        return state.dictionary
 
+    def _training_patches(self, noisy: Array) -> Array:
+        """Return at most ``_MOST_PATCHES`` patches, their means set aside, larger than noise."""
+        kept = []
+        n_lines, n_columns = (n - side + 1 for n, side in zip(noisy.shape, self.shape, strict=True))
+        # Chosen before they are looked at, so that no more than these are ever made.
+        chosen = np.arange(n_lines * n_columns)
+        if len(chosen) > 4 * _MOST_PATCHES:
+            chosen = np.sort(self.rng.choice(len(chosen), 4 * _MOST_PATCHES, replace=False))
+        for start in range(0, len(chosen), _BLOCK):
+            rows, _ = patches_of(noisy, self.shape, chosen[start : start + _BLOCK])
+            kept.append(rows[np.vecdot(rows, rows) > self.bound**2])
+        found = np.concatenate(kept)
+        if len(found) > _MOST_PATCHES:
+            found = found[np.sort(self.rng.choice(len(found), _MOST_PATCHES, replace=False))]
+        return found
 
-def _most_atoms(shape: tuple[int, int]) -> int:
-    return max(1, shape[0] * shape[1] // 2)
+    def _coded(self, noisy: Array, atoms: Array) -> Array:
+        """Return the average of all coded patches and of the noisy plane, weighted by ``blend``."""
+        known, total = LinearAtoms(atoms), PatchSum(noisy.shape, self.shape)
+        # Whole lines of patches, so that they can be added up as planes.
+        step = max(1, _BLOCK // total.per_line) * total.per_line
+        for start in range(0, total.n_patches, step):
+            chosen = np.arange(start, min(start + step, total.n_patches))
+            rows, means = patches_of(noisy, self.shape, chosen)
+            problem = LinearProblem(rows, known, complete=True)
+            codes = omp(problem, self.most_atoms, max_residual=self.bound, absolute=True)
+            total.add(start, codes.to_csr() @ atoms + means)
+        return total.average(noisy, self.blend)

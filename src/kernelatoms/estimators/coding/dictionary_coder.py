@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.callback import CallbackSupportMixin
 from sklearn.utils.validation import check_is_fitted
@@ -13,17 +12,14 @@ from kernelatoms.coding.atom_products import LinearAtoms
 from kernelatoms.coding.codes import Codes
 from kernelatoms.coding.problem import CodingProblem, LinearProblem, split_missing
 from kernelatoms.coding.pursuits import Pursuit, code_over_nearest
-from kernelatoms.engine import machine
-from kernelatoms.estimators.base import Bring, Estimator
+from kernelatoms.engine import Array, machine
+from kernelatoms.estimators.base import Bring, Estimator, unnamed
 from kernelatoms.estimators.devices.border import at_once, by_rows
-from kernelatoms.estimators.naming import unnamed
-from kernelatoms.estimators.validation import FLOATS, check_any, validate_new, wants_frame
+from kernelatoms.estimators.validation import check_codes, validate_new, wants_frame
 from kernelatoms.features.expansion import Expansion
 from kernelatoms.features.linear_algebra import check_squares
 from kernelatoms.features.memory import check_dense_fits
 from kernelatoms.similarity.inner import LinearKernel
-
-Array = NDArray[Any]
 
 
 @unnamed
@@ -33,7 +29,7 @@ class DictionaryCoder(
     """Code rows over atoms, and back.
 
     A subclass defines how rows are coded (``_pursuit``). Atoms are rows, ``components_``, unless
-    it defines another fitted state and coding problem (``_make_fitted``, ``_problem``).
+    it has another fitted state (``_make_fitted``), which makes the coding problem of rows.
     """
 
     sparse_output: bool
@@ -48,8 +44,7 @@ class DictionaryCoder(
         ----------
         X : array of shape (n_samples, n_features)
             Signals; k(new, train) with ``kernel="precomputed"``. Those with missing values (NaN)
-            are coded by their observed entries, from which kernels other than the linear one are
-            estimated, with a warning if many estimates contradict each other; "chi2",
+            are coded by their observed entries, from which kernels are estimated; "chi2",
             "additive_chi2", "precomputed" and functions refuse NaN, and so do l1 codes.
 
         Returns
@@ -70,7 +65,7 @@ class DictionaryCoder(
     def inverse_transform(self, codes: Any) -> Array:
         """Return the signals that codes represent: ``codes @ components_``.
 
-        Under a kernel, these are the learned ridge pre-images; ``preimage`` offers other methods.
+        Under a kernel, learned ridge pre-images (``KSCDL`` has its own); see ``preimage``, too.
 
         Parameters
         ----------
@@ -120,7 +115,8 @@ class DictionaryCoder(
 
     def _problem(self, X: Array) -> CodingProblem:
         """Return the problem of coding validated rows over the atoms."""
-        return LinearProblem(X, self._fitted(X).atoms(X.dtype))
+        problem: CodingProblem = self._fitted(X).problem(X)
+        return problem
 
     def _make_fitted(self, bring: Bring) -> Any:
         return LinearState(bring(self.components_))
@@ -130,10 +126,7 @@ class DictionaryCoder(
         raise NotImplementedError
 
     def _encode(self, X: Array, n_neighbors: int | None = None) -> Codes:
-        """Return the codes of validated rows as the pursuits give them, errors included.
-
-        Over all atoms, or over the few that are nearest to each row.
-        """
+        """Return the codes of validated rows over all atoms, or the nearest few of each row."""
         return code_over_nearest(self._pursuit(), self._problem(X), n_neighbors).astype(X.dtype)
 
     def _energies(self, X: Array) -> Array:
@@ -155,31 +148,21 @@ class DictionaryCoder(
         return self._encode(X).to_csr()
 
     def _gram(self) -> Array:
-        """Return the inner products of the atoms, in the space where they live."""
+        """Return the inner products of the atoms."""
         return self._problem(np.zeros((1, self.n_features_in_))).gram
 
     def _expansion(self) -> Expansion:
-        """Return the atoms as vectors of a feature space, phi(anchors) @ coef.
-
-        Where atoms are phi of rows, ``coef`` is None.
-        """
+        """Return the atoms as vectors of a feature space."""
         expansion: Expansion = self._fitted().expansion
         return expansion
 
     def _validated(self, X: Any) -> Array:
-        """Return rows to code, of a fitted coder."""
         check_is_fitted(self)
         return validate_new(self, X)
 
     def _check_codes(self, codes: Any) -> Any:
         check_is_fitted(self)
-        codes = check_any(codes, accept_sparse="csr", dtype=FLOATS, input_name="codes")
-        if codes.shape[1] != self.n_atoms_:
-            raise ValueError(
-                f"codes must have one column for each of the {self.n_atoms_} atoms, got "
-                f"{codes.shape[1]}."
-            )
-        return codes
+        return check_codes(codes, self.n_atoms_)
 
     @property
     def _n_features_out(self) -> int:
@@ -205,8 +188,8 @@ class LinearState:
         """The atoms as vectors of the space of rows."""
         return Expansion(LinearKernel(), self.components)
 
-    def atoms(self, dtype: np.dtype[Any]) -> LinearAtoms:
-        """Return the atoms in the type of the signals."""
-        if dtype not in self._atoms:
-            self._atoms[dtype] = LinearAtoms(self.components.astype(dtype, copy=False))
-        return self._atoms[dtype]
+    def problem(self, X: Array) -> CodingProblem:
+        """Return the problem of coding rows over the atoms, in the type of the rows."""
+        if X.dtype not in self._atoms:
+            self._atoms[X.dtype] = LinearAtoms(self.components.astype(X.dtype, copy=False))
+        return LinearProblem(X, self._atoms[X.dtype])

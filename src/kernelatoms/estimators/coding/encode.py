@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
 
 from kernelatoms.coding import fksc, ksc, lasso, omp
 from kernelatoms.coding.codes import Codes
@@ -13,17 +12,18 @@ from kernelatoms.coding.lasso import lasso_path as path_of
 from kernelatoms.coding.problem import CodingProblem
 from kernelatoms.coding.ridge import ridge
 from kernelatoms.coding.threshold import threshold
-from kernelatoms.engine import is_device_array
+from kernelatoms.engine import Array, is_device_array
 from kernelatoms.estimators.coding.arguments import (
+    METHODS,
     check_alpha,
     check_candidates,
     check_max_residual,
     check_start,
     choose_n_nonzero,
     make_problem,
+    refuse_of_other_methods,
 )
 from kernelatoms.estimators.devices.border import as_labels, at_once, by_rows
-from kernelatoms.estimators.unused_arguments import METHODS, refuse_of_other_methods, refuse_unused
 from kernelatoms.estimators.validation import (
     FLOATS,
     check_any,
@@ -33,11 +33,10 @@ from kernelatoms.estimators.validation import (
     check_observed,
     check_real,
     dense_rows,
+    refuse_unused,
 )
 from kernelatoms.features.memory import check_dense_fits, check_fits
 from kernelatoms.similarity.base import check_flag
-
-Array = NDArray[Any]
 
 _L1: dict[str, Callable[..., Codes]] = {"lasso": lasso, "ksc": ksc, "fksc": fksc}
 
@@ -71,43 +70,38 @@ def sparse_encode(
 
     Minimises |x - D w|^2 with at most ``n_nonzero_coefs`` nonzeros in w, or uses as few atoms as
     bring the residual down to ``max_residual`` of the signal's norm, by orthogonal matching
-    pursuit; or minimises half of |x - D w|^2 plus ``alpha`` times the sum of the |w_j|
-    (``method="lasso"``), or plus ``mu`` / 2 times |w|^2 (``method="ridge"``). With a kernel,
-    signals and atoms are compared in its feature space (kernel OMP, kernel sparse coding).
+    pursuit; or minimises half of |x - D w|^2 plus ``alpha`` |w|_1 (``method="lasso"``), or plus
+    ``mu`` / 2 |w|^2 ("ridge"). With a kernel, signals and atoms are compared in its feature space.
 
     Parameters
     ----------
     X : array of shape (n_samples, n_features)
-        Signals; k(signals, atoms) with ``kernel="precomputed"``. A signal with missing values
-        (NaN) is coded by the others: under the linear kernel |x - D w|^2 counts observed entries
-        only, with atoms scaled to unit norm on them when they are picked; other kernels are
-        estimated from the observed entries. Not for "chi2", "additive_chi2", "precomputed" or
-        kernels given as functions. Tensors are coded on their device, by the same rules, but for
-        missing values; float16 and bfloat16 in float32.
+        Signals; k(signals, atoms) with ``kernel="precomputed"``. Of rows with missing values (NaN)
+        the linear kernel counts only what is observed, with atoms scaled to unit norm on that when
+        they are picked; other kernels are estimated from it, but for "chi2", "additive_chi2",
+        "precomputed" and functions. Tensors are coded on their device, without missing values;
+        float16 and bfloat16 in float32.
     dictionary : array of shape (n_atoms, n_features)
-        Atoms, best at unit norm: OMP picks the largest inner product, so longer atoms come first
-        (OLS does not care). k(atoms, atoms) with ``kernel="precomputed"``. Or a fitted learner
-        (``KSVD``, ``KernelKSVD``, ...), whose atoms and kernel are meant.
+        Atoms, best at unit norm: OMP picks longer atoms first (OLS does not care). k(atoms, atoms)
+        with ``kernel="precomputed"``. Or a fitted learner, for its atoms and kernel.
     method : {"omp", "lasso", "ridge", "threshold", "ksc", "fksc"}
         The pursuit: greedy ("omp"), or l1 ("lasso"): an active set for small supports, coordinate
         descent for large ones, in float64, to a duality gap; "ridge" uses all atoms. "threshold"
-        draws inner products with the atoms towards 0 by ``alpha``, as scikit-learn's method of that
-        name: the same as "lasso" over orthonormal atoms, a cheap code over others. "ksc"
-        and "fksc" are l1 as the FKSC paper publishes it, cyclic coordinate descent in one stage
-        and in two: the same minimum, many times slower, to compare with.
+        draws inner products with the atoms towards 0 by ``alpha``: the same as "lasso" over
+        orthonormal atoms, a cheap code over others. "ksc" and "fksc" are l1 as the FKSC paper
+        publishes it, in one stage and in two: the same minimum, many times slower, to compare with.
     n_nonzero_coefs : int, optional
         The most atoms a signal may use. By default a tenth of the features (at least 1), or all
         atoms if ``max_residual`` is given.
     max_residual : float or array of shape (n_samples,), optional
-        Stop once the residual's norm is at most this share of the signal's norm (0 to 1); one
-        number for all signals, or one for each. In float32, shares below about 3e-3 drown in
-        rounding, and atoms within a quarter of a degree of each other may count as one: use
-        float64 for nearly parallel atoms.
+        Stop once the residual's norm is at most this share of the signal's norm (0 to 1). In
+        float32, shares below about 3e-3 drown in rounding, and atoms within a quarter of a degree
+        of each other may count as one.
     absolute : bool, default=False
         For "omp": stop once the residual's norm is at most ``max_residual`` itself, not a share.
     selection : {"omp", "ols"}
-        For "omp": pick the atom with the largest correlation (OMP), or with the largest decrease of
-        the residual (orthogonal least squares: smaller residuals for 1.1 to 1.35 times the time).
+        For "omp": pick atoms by correlation, or by residual decrease (orthogonal least squares:
+        smaller residuals for 1.1 to 1.35 times the time).
     candidates : int array of shape (n_samples, n_candidates), optional
         Not for "ksc" and "fksc": the atoms that each signal may use; -1 pads shorter lists.
     alpha : float, optional
@@ -116,28 +110,24 @@ def sparse_encode(
     mu : float, optional
         For "ridge": the weight of the penalty, above 0.
     positive : bool, default=False
-        Not for "ridge", "ksc" and "fksc": allow no negative coefficients. Greedy codes then pick
-        the largest positive correlation and solve the non-negative least squares on what is
-        picked; atoms that end at zero leave.
+        Not for "ridge", "ksc" and "fksc": allow no negative coefficients. Greedy codes then are
+        non-negative least squares on what is picked; atoms that end at zero leave.
     gap_tol : float, default=1e-6
         For the l1 methods: stop at a duality gap of this share of k(x, x). No code is better by
         more than the gap.
     change_tol : float, optional
         For "ksc" and "fksc": stop as the FKSC paper does (at 1e-3) and not at a gap, when a pass
-        changes w by no more than this share of |w|, or after 100 passes. A pass that leaves w = 0
-        changes nothing. ``return_gap`` returns the distance to the minimum.
+        changes w by no more than this share of |w|, or after 100 passes.
     start : array of shape (n_samples, n_atoms), optional
-        For the l1 methods: codes to start from, dense or sparse, such as those over a slightly
-        different dictionary. The result is the same, sooner.
+        For the l1 methods: codes to start from, dense or sparse; the result is the same, sooner.
     energy : array of shape (n_samples,), optional
         With ``kernel="precomputed"``: k(x, x) of the signals, which ``max_residual`` and the l1
         methods need.
     kernel : str, callable, object or class, default="linear"
         As in ``KernelLinearizer``.
     gamma : float, "scale", "auto", "spread" or None, default="scale"
-        Parameter of the kernel, as in ``KernelLinearizer``; "scale" and "spread" are taken from
-        the dictionary, so that codes do not depend on the other signals. For atoms that a model
-        has learned under a kernel, give the model itself, or its ``gamma_``.
+        As in ``KernelLinearizer``, of the dictionary in place of training rows. For atoms learned
+        under a kernel, give the model itself, or its ``gamma_``.
     degree, coef0 : float
         Parameters of the kernels by name, as in scikit-learn.
     kernel_params : dict, optional
@@ -150,8 +140,7 @@ def sparse_encode(
     Returns
     -------
     codes : (n_samples, n_atoms) CSR array, or dense array
-        ``codes @ dictionary`` approximates X (under the linear kernel). Of tensors, a tensor on
-        their device, of layout ``torch.sparse_csr`` or dense.
+        ``codes @ dictionary`` approximates X (under the linear kernel). Of tensors, a tensor there.
     gap : array of shape (n_samples,)
         Only with ``return_gap=True``: how far each code's objective is from the minimum at most.
 
@@ -191,42 +180,38 @@ def sparse_encode(
         problem = make_problem(X, dictionary, kernel, energy, **kernel_parameters)
         if not sparse_output or (method in ("ridge", "threshold") and candidates is None):
             check_dense_fits(problem.n_signals, problem.n_atoms, X.itemsize, like=X)
+        allowed = check_candidates(candidates, problem)
+        if method != "omp":
+            check_complete(X)
         if method == "omp":
             stop_at = check_max_residual(max_residual, absolute, problem)
             codes: Codes = omp(
                 problem,
                 choose_n_nonzero(n_nonzero_coefs, stop_at is not None, problem, X.shape[1]),
                 max_residual=stop_at, absolute=absolute, selection=selection, positive=positive,
-                candidates=check_candidates(candidates, problem),
+                candidates=allowed,
             )  # fmt: skip
-            return _as_asked(codes, X, sparse_output)
-        check_complete(X)
-        if method == "ridge":
+        elif method == "ridge":
             if mu is None:
                 raise ValueError("method='ridge' needs mu, the weight of |w|^2, such as mu=0.01.")
-            codes = ridge(
-                problem, check_real("mu", mu, low=0, low_open=True),
-                candidates=check_candidates(candidates, problem),
-            )  # fmt: skip
+            codes = ridge(problem, check_real("mu", mu, low=0, low_open=True), candidates=allowed)
         elif method == "threshold":
-            codes = threshold(
-                problem, check_alpha(method, alpha), positive=positive,
-                candidates=check_candidates(candidates, problem),
-            )  # fmt: skip
+            weight = check_alpha(method, alpha)
+            codes = threshold(problem, weight, positive=positive, candidates=allowed)
         else:
             options: dict[str, Any] = {
                 "gap_tol": check_real("gap_tol", gap_tol, low=0, low_open=True),
                 "start": check_start(start, problem),
             }
             if method == "lasso":
-                options |= {
-                    "positive": positive, "candidates": check_candidates(candidates, problem)
-                }  # fmt: skip
+                options |= {"positive": positive, "candidates": allowed}
             else:
                 _refuse_devices(method, X)
                 options |= _change_stop(change_tol, gap_tol)
             codes = _L1[method](problem, check_alpha(method, alpha), **options)
-        coded = _as_asked(codes, X, sparse_output)
+        # Kernel learners may code float32 in float64.
+        coded = codes.to_csr() if sparse_output else codes.to_dense()
+        coded = coded.astype(X.dtype, copy=False)
         return (coded, codes.gap) if return_gap else coded
 
     lines = {
@@ -251,12 +236,6 @@ def _change_stop(change_tol: float | None, gap_tol: float) -> dict[str, float]:
         sparse_encode, {"gap_tol": gap_tol}, "and change_tol are two stops, give one of them"
     )
     return {"change_tol": check_real("change_tol", change_tol, low=0)}
-
-
-def _as_asked(codes: Codes, X: Array, sparse_output: bool) -> scipy.sparse.csr_array | Array:
-    """Return codes in the form and type asked for; kernel learners may code float32 in float64."""
-    coded = codes.to_csr() if sparse_output else codes.to_dense()
-    return coded.astype(X.dtype, copy=False)
 
 
 class LassoPath(NamedTuple):
@@ -294,9 +273,8 @@ def lasso_path(
 ) -> LassoPath:
     """Code signals at many weights of the l1 penalty, from sparse to dense.
 
-    Each weight starts from the codes of the larger one before it, so that a whole path costs
-    little more than its last point. To see how nonzeros and error go together, and to choose
-    ``alpha``.
+    Each weight starts from the codes of the one before, so that a whole path costs little more than
+    its last point. To see how nonzeros and error go together, and to choose ``alpha``.
 
     Parameters
     ----------
@@ -308,10 +286,9 @@ def lasso_path(
         The weights, all above 0. By default from the largest inner product of a signal with an
         atom, where all codes are 0, down to ``smallest`` of it, evenly on a logarithmic scale.
     n_alphas : int, default=20
-        How many weights, where they are not given; not with ``alphas``.
+        How many weights; not with ``alphas``.
     smallest : float, default=1e-2
-        The smallest weight as a share of the largest, where they are not given; not with
-        ``alphas``.
+        The smallest weight as a share of the largest; not with ``alphas``.
     positive : bool, default=False
         Allow no negative coefficients.
     gap_tol : float, default=1e-6
@@ -319,9 +296,7 @@ def lasso_path(
     kernel : str, callable, object or class, default="linear"
         As in ``KernelLinearizer``.
     gamma : float, "scale", "auto", "spread" or None, default="scale"
-        Parameter of the kernel, as in ``KernelLinearizer``; "scale" and "spread" are taken from
-        the dictionary, so that codes do not depend on the other signals. For atoms that a model
-        has learned under a kernel, give the model itself, or its ``gamma_``.
+        As in ``sparse_encode``.
     degree, coef0 : float
         Parameters of the kernels by name, as in scikit-learn.
     kernel_params : dict, optional
@@ -330,7 +305,6 @@ def lasso_path(
     Returns
     -------
     LassoPath
-        A named tuple of ``alphas``, ``codes`` and ``gaps``, largest alpha first.
 
     Examples
     --------

@@ -4,17 +4,14 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import check_array
 
+from kernelatoms.engine import Array
 from kernelatoms.estimators.devices.border import on_cpu
 from kernelatoms.estimators.validation import FLOATS
 from kernelatoms.similarity.base import check_flag
 
-Array = NDArray[Any]
-
-# Noise is measured in squares (stretches of rows) of this many values, of which the tenth part
-# that is quietest shows noise and hardly anything else.
+# The side of squares that noise is measured in, and the part of them that is quiet but for it.
 _SQUARE, _QUIETEST = 16, 0.1
 # In pure noise of deviation 1 the tenth quantile of the squares' median |Laplacian| is this, by
 # simulation to three digits (30,000 squares; 77,000 stretches of 256).
@@ -26,9 +23,8 @@ _FEWEST = 20  # squares; with fewer, all values together are one
 def estimate_sigma(X: Any, *, rows: bool = False) -> float:
     """Return an estimate of the standard deviation of white noise in an image, or in rows.
 
-    The median of the absolute Laplacian (second differences in both directions) in squares of 16 x
-    16 pixels, or along rows in stretches of 256 values: in quiet ones there is hardly anything but
-    noise, so the tenth quantile of them counts. What has no quiet places at all is taken for noise.
+    The tenth quantile of the median absolute Laplacian in squares of 16 x 16 pixels, or along rows
+    in stretches of 256 values: quiet ones hold hardly anything but noise.
 
     Parameters
     ----------
@@ -53,7 +49,8 @@ def estimate_sigma(X: Any, *, rows: bool = False) -> float:
     X = on_cpu("estimate_sigma", X=X)
     check_flag("rows", rows)
     if rows:
-        return sigma_of(check_rows(X).astype(np.float64), rows=True)
+        signals = check_array(X, dtype=FLOATS, order="C", input_name="X")
+        return sigma_of(signals.astype(np.float64), rows=True)
     planes, _ = planes_of(X)
     return float(np.sqrt(np.mean([sigma_of(plane) ** 2 for plane in planes])))
 
@@ -94,11 +91,6 @@ def _squares(detail: Array) -> Array:
 def _stretches(detail: Array) -> Array:
     n, length = detail.size // _SQUARE**2, _SQUARE**2
     return detail.reshape(-1)[: n * length].reshape(n, length)
-
-
-def check_rows(X: Any) -> Array:
-    """Return signals as floats; refuse NaN."""
-    return check_array(X, dtype=FLOATS, order="C", input_name="X")
 
 
 def planes_of(image: Any) -> tuple[list[Array], Callable[[list[Array]], Array]]:

@@ -5,18 +5,16 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
 from sklearn.utils import check_array
 
 from kernelatoms.coding.class_residuals import class_residuals
 from kernelatoms.coding.codes import Codes, ragged
 from kernelatoms.coding.problem import CodingProblem
 from kernelatoms.coding.tiny import EXPONENT, enlarge, enlarged, tiny_signals
-from kernelatoms.estimators.coding.arguments import make_problem
+from kernelatoms.engine import Array
+from kernelatoms.estimators.coding.arguments import check_codes_of, make_problem
 from kernelatoms.estimators.devices.border import on_cpu
 from kernelatoms.estimators.validation import FLOATS, check_observed, dense_rows
-
-Array = NDArray[Any]
 
 
 def residual_norms(
@@ -36,8 +34,8 @@ def residual_norms(
     Parameters
     ----------
     X : array of shape (n_samples, n_features)
-        Signals; k(signals, atoms) with ``kernel="precomputed"``. Of a signal with missing values
-        (NaN), what is left of its observed entries counts under the linear kernel.
+        Signals; k(signals, atoms) with ``kernel="precomputed"``. Under the linear kernel, what is
+        left of observed entries counts.
     dictionary : array of shape (n_atoms, n_features), or a fitted learner
         Atoms, as in ``sparse_encode``.
     codes : dense or sparse array of shape (n_samples, n_atoms)
@@ -80,13 +78,7 @@ def residual_norms(
     )  # fmt: skip
     if not problem.knows_energy:
         raise ValueError("residual_norms needs k(x, x) with kernel='precomputed'; give energy.")
-    codes = check_array(codes, accept_sparse="csr", dtype=FLOATS, input_name="codes")
-    if codes.shape != (problem.n_signals, problem.n_atoms):
-        raise ValueError(
-            f"codes must have shape {(problem.n_signals, problem.n_atoms)}, a coefficient for each "
-            f"signal and atom, got {codes.shape}."
-        )
-    matrix = scipy.sparse.csr_array(codes)
+    matrix = scipy.sparse.csr_array(check_codes_of("codes", codes, problem))
     matrix.sort_indices()
     coded = ragged(matrix, np.zeros(len(X)))
     norms = _norms(problem, coded)

@@ -1,23 +1,22 @@
 """``SparseCoder``: a transformer over a given dictionary."""
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils.validation import check_is_fitted
 
-from kernelatoms.engine import is_array
-from kernelatoms.estimators.base import Bring, Estimator
+from kernelatoms.engine import Array, is_array
+from kernelatoms.estimators.base import Bring, Transformer
+from kernelatoms.estimators.coding.arguments import METHODS, TAKEN_BY, refuse_of_other_methods
 from kernelatoms.estimators.coding.encode import sparse_encode
-from kernelatoms.estimators.devices.border import by_rows, learn
+from kernelatoms.estimators.devices.border import by_rows
 from kernelatoms.estimators.state_checks import check_features, require_count
-from kernelatoms.estimators.unused_arguments import METHODS, TAKEN_BY, refuse_of_other_methods
 from kernelatoms.estimators.validation import (
     FLOATS,
-    check_any,
     check_choice,
+    check_codes,
     check_count,
     check_dictionary,
     dense_rows,
@@ -27,14 +26,13 @@ from kernelatoms.estimators.validation import (
 )
 from kernelatoms.similarity.base import check_flag
 
-Array = NDArray[Any]
 
-
-class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
+class SparseCoder(ClassNamePrefixFeaturesOutMixin, Transformer):
     """Code signals over a given dictionary, by any pursuit: ``sparse_encode`` as a transformer.
 
-    For dictionaries that are given: wavelets, a decoder of a language model, atoms of
-    another library. Nothing is learned but the shape of the rows.
+    For dictionaries that are given: wavelets, a decoder of a language model. ``fit`` only looks at
+    the shape of rows, and ``transform`` works without it. Rows with missing values (NaN) are coded
+    by what is observed of them, by "omp"; tensors where they and the dictionary are.
 
     Parameters
     ----------
@@ -118,22 +116,6 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         self.kernel_params = kernel_params
         self.sparse_output = sparse_output
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Check that rows and dictionary fit together.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features)
-            Signals like those to be coded.
-        y : ignored
-
-        Returns
-        -------
-        self
-        """
-        learn(self._fit, self, X)
-        return self
-
     def _fit(self, X: Any) -> None:
         self._check_choices()
         X = validate_any(self, dense_rows(X), dtype=FLOATS, ensure_all_finite="allow-nan")
@@ -152,34 +134,13 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
                 "atoms) and k(atoms, atoms)."
             )
 
-    def transform(self, X: Any) -> scipy.sparse.csr_array | Array:
-        """Return the codes of X over the dictionary; without ``fit`` before it, too.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features)
-            Signals. Those with missing values (NaN) are coded by what is observed of them, by
-            "omp". Tensors are coded where they and the dictionary are, float16 and bfloat16 in
-            float32.
-
-        Returns
-        -------
-        codes : CSR array of shape (n_samples, n_atoms_), dense with ``sparse_output=False``
-        """
-        return by_rows(self._transform, X, self, frames=True)
-
     def _transform(self, X: Any) -> scipy.sparse.csr_array | Array:
         self._check_choices()
         X = validate_new(self, X)
-        options = {
-            name: getattr(self, name)
-            for name in (
-                "method", "n_nonzero_coefs", "max_residual", "absolute", "selection", "alpha",
-                "mu", "positive", "kernel", "gamma", "degree", "coef0", "kernel_params",
-            )
-        }  # fmt: skip
-        sparse = self.sparse_output and not wants_frame(self)
-        return sparse_encode(X, self._fitted(X), sparse_output=sparse, **options)
+        options = self.get_params(deep=False)
+        options["dictionary"] = self._fitted(X)
+        options["sparse_output"] = self.sparse_output and not wants_frame(self)
+        return sparse_encode(X, **options)
 
     def _make_fitted(self, bring: Bring) -> Array:
         return bring(dense_rows(self.dictionary))
@@ -205,12 +166,7 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
                 "inverse_transform needs kernel='linear'; under another kernel codes stand for "
                 "vectors of its feature space: see preimage."
             )
-        codes = check_any(codes, accept_sparse="csr", dtype=FLOATS, input_name="codes")
-        if codes.shape[1] != self.n_atoms_:
-            raise ValueError(
-                f"codes must have one column for each of the {self.n_atoms_} atoms, got "
-                f"{codes.shape[1]}."
-            )
+        codes = check_codes(codes, self.n_atoms_)
         given = self._fitted(codes)
         atoms = (given if is_array(given) else np.asarray(given)).astype(codes.dtype, copy=False)
         return np.asarray(codes @ atoms, like=atoms)
@@ -233,5 +189,4 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         tags.input_tags.allow_nan = self.method == "omp"
         tags.input_tags.sparse = True
         tags.requires_fit = False
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

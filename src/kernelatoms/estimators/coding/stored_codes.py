@@ -5,12 +5,10 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from kernelatoms.engine import Array
 from kernelatoms.estimators.validation import check_count, check_real
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -20,8 +18,7 @@ class StoredCodes:
     Parameters
     ----------
     index : int array of shape (n_nonzero,)
-        Ascending places in vec(W), which holds the codes one after another: row i, atom j is at
-        i n_atoms + j. int32, or int64 where places are larger.
+        Ascending places in vec(W): row i, atom j is at i n_atoms + j. int64 where int32 is short.
     value : float32 array of shape (n_nonzero,)
         The coefficients; what is 0 in float32 is left out.
     n_rows, n_features, n_atoms : int
@@ -50,7 +47,7 @@ class StoredCodes:
         codes : array of shape (n_rows, n_atoms)
             Coefficients.
         n_features : int
-            How many values a row has that a code represents.
+            How many values a row has.
         """
         check_count("n_features", n_features)
         wide = scipy.sparse.csr_array(codes)
@@ -110,13 +107,11 @@ def store_codes(X: Any, learner: Any, *, ratio: float | None = None) -> StoredCo
         A fitted learner, whose ``transform`` codes and whose ``inverse_transform`` decodes: in the
         paper ``KSCDL(method="fksc", change_tol=1e-3)``, whose ``alpha`` sets the nonzeros.
     ratio : float, optional
-        Keep the largest |w| of every row only, at most n_features / ``ratio`` of them, so that
-        there are at least so many values for one nonzero. From 1 to n_features.
+        From 1 to n_features: keep only the n_features / ``ratio`` largest |w| of every row.
 
     Returns
     -------
     StoredCodes
-        With ``ratio``, ``n_bytes`` and ``decode(learner)``.
 
     Examples
     --------

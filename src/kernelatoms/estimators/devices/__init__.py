@@ -2,8 +2,7 @@
 
 - ``border``: the functions by which methods take rows of any device: ``by_rows``, ``at_once`` and
   ``learn``; ``on_cpu`` for what works on the CPU alone.
-- ``conversion``: users' arrays as the engine's and back; the arrays of a model.
-- ``to_device``: ``to_device``, a model or an array on another device.
+- ``conversion``: users' arrays as the engine's and back; ``to_device``, whole models.
 - ``use_device``: ``use_device``, the device for numpy rows.
 - ``streaming``: numpy rows through that device, in blocks.
 """

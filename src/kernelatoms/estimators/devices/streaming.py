@@ -37,25 +37,7 @@ def _streams() -> Any:
 
 
 class Stream:
-    """Numpy rows on their way through a device.
-
-    Parameters
-    ----------
-    X : array of shape (n_samples, n_features)
-        The rows.
-    name : str
-        What errors call them.
-    owner : Estimator or None
-        Whose method works on them.
-    device : torch.device
-        Where the work is done.
-    lines : mapping
-        Arguments with one entry per row, or one for all rows.
-    shared : mapping
-        Arguments that all rows have in common.
-    learns : bool
-        Whether the owner learns from the rows.
-    """
+    """Numpy rows on their way through a device; arguments as those of ``by_rows``."""
 
     def __init__(
         self,
@@ -115,8 +97,6 @@ class Stream:
             vars(self.owner)[name] = self._moved(vars(self.owner)[name], name)
         return self.at_once(work)
 
-    # In
-
     @contextmanager
     def _on_device(self) -> Iterator[None]:
         """Work on the device; errors say that it was chosen, and what else could be done."""
@@ -151,16 +131,14 @@ class Stream:
 
     def _there(self, value: Any) -> Any:
         """Return an array of the host as one of the device; anything else as it is."""
-        return value if isinstance(value, BaseEstimator) else to_machine(value, self._like)
+        if isinstance(value, BaseEstimator):
+            return value
+        return to_machine(value, _streams().rest_on(self.device))
 
     def _moved(self, value: Any, name: str) -> Any:
         if name == "classes_":
             return value
         return self._there(value) if is_leaf(value) else rebuilt(value, self._moved)
-
-    @property
-    def _like(self) -> Any:
-        return _streams().rest_on(self.device)
 
     def _step(self) -> int:
         """Return how many rows a block has: all blocks about as many."""
@@ -176,8 +154,6 @@ class Stream:
         )
         n_blocks = -(-n_rows // max(step, 1))
         return -(-n_rows // n_blocks)
-
-    # Errors
 
     def _in_context(self, error: Exception) -> Exception:
         """Return an error that says, too, which device was chosen."""

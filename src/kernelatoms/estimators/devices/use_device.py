@@ -33,11 +33,10 @@ def use_device(device: Any) -> Iterator[None]:
     """Have numpy rows worked on by a device, as long as the context lasts.
 
     What goes in and comes out are numpy arrays, as ever: rows are copied to the device block by
-    block while others are worked on there, so that they may be more than fit in its memory; ``fit``
-    needs them there whole. What a model has there stays until the context ends, the model changes
-    or something is fitted, so that many small calls bring it once. The environment variable
-    ``KERNELATOMS_DEVICE`` chooses a device for a whole process, and ``--device`` for a command;
-    this context wins.
+    block, so that they may be more than fit in its memory; ``fit`` needs them there whole. What a
+    model has there stays until the context ends, the model changes or something is fitted. The
+    environment variable ``KERNELATOMS_DEVICE`` chooses a device for a whole process, and
+    ``--device`` for a command; this context wins.
 
     Parameters
     ----------
@@ -60,8 +59,7 @@ def use_device(device: Any) -> Iterator[None]:
     ``CRCClassifier`` and ``SRCClassifier`` work on the device, alone and in pipelines. Everything
     else is computed on the CPU, and so are data frames, lists and sparse rows. What these methods
     do on the CPU alone (rows with missing values, some kernels) is refused while a device is
-    chosen. The choice is one of this thread: others, and other processes, take theirs from
-    ``KERNELATOMS_DEVICE``.
+    chosen. Other threads and processes take their choice from ``KERNELATOMS_DEVICE``.
 
     Examples
     --------

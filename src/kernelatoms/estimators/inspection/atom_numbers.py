@@ -8,10 +8,9 @@ import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.utils import column_or_1d
 
+from kernelatoms.engine import Array
 from kernelatoms.estimators.devices.border import on_cpu
 from kernelatoms.estimators.inspection.pipelines import unwrap_pipeline
-
-Array = NDArray[Any]
 
 # Rows of a Gram matrix turned to cosines at once.
 _ROWS_AT_ONCE = 512
@@ -27,16 +26,14 @@ class AtomNumbers:
     ----------
     coherence : array of shape (n_atoms,)
         The largest |<d, d'>| / (|d| |d'|) of the atom d with any other atom d' of its dictionary,
-        in the space where atoms live: from 0, orthogonal to all others, to 1, one of them again.
-        0 for an only atom, and for an atom that is 0.
+        in the space where atoms live; 0 for an only atom, and for an atom that is 0.
     nearest : array of shape (n_atoms,)
         Which atom that is, the first of equal ones; -1 for an only atom.
     dictionary : array of shape (n_atoms,)
         Which dictionary the atom belongs to, one per class; 0 where there is one for all.
     energy : array of shape (n_atoms,), optional
         The atom's share of the energy of the rows' codes: the sum over rows of w^2 |d|^2, w its
-        coefficients, over that of all atoms. Shares add to 1; for orthonormal atoms they are the
-        shares of the energy that codes explain. All 0 where every code is 0.
+        coefficients, over that of all atoms. Shares add to 1; all are 0 where every code is 0.
     uses : array of shape (n_atoms,), optional
         How many rows use the atom: their coefficient is not 0.
     n_rows : int
@@ -45,12 +42,10 @@ class AtomNumbers:
         The labels in y, in order.
     purity : array of shape (n_atoms,), optional
         The largest share that one class has of the atom's energy, every class weighed alike: with
-        e_c the mean of w^2 over the rows of class c, the largest e_c over the sum of all e_c. 1 for
-        an atom of one class alone, ``chance`` for one that all classes use alike, however many rows
-        they have. NaN for an atom that no row uses.
+        e_c the mean of w^2 over the rows of class c, the largest e_c over the sum of all e_c. From
+        ``chance`` to 1; NaN for an atom that no row uses.
     purest : array of shape (n_atoms,), optional
-        The class that has that share, as a number of ``classes``, the first of equal ones; -1 for
-        an atom that no row uses.
+        The first class that has that share, as a number of ``classes``; -1 for an unused atom.
 
     Examples
     --------
@@ -92,10 +87,7 @@ class AtomNumbers:
 
     @property
     def n_effective(self) -> float | None:
-        """1 over the sum of squared energy shares: so many atoms, were they used alike.
-
-        From 1, one atom carries everything, to n_atoms. 0 where every code is 0; None without rows.
-        """
+        """1 over the sum of squared energy shares, 1 to n_atoms; 0 unused, None without rows."""
         if self.energy is None:
             return None
         squares = float(np.vdot(self.energy, self.energy))
@@ -126,11 +118,9 @@ def atom_numbers(model: Any, X: Any = None, y: Any = None) -> AtomNumbers:
         A fitted learner of dictionaries, with or without a kernel or labels, or a ``Pipeline`` that
         ends in one.
     X : array or data frame of shape (n_samples, n_features), optional
-        Rows to code, as the model takes them: k(rows, train) if its kernel is precomputed. Without,
-        only coherences are known. They are coded as ``transform`` does;
-        by a ``ClassDictionaryClassifier`` as its scheme does: over the one dictionary that leaves
-        the least of the row, or ("collective") over all of them together. Rows with missing values
-        (NaN) count where the model takes them, by the coefficients that they are given.
+        Rows to code, as the model takes them; without, only coherences are known. They are coded as
+        ``transform`` does; by a ``ClassDictionaryClassifier`` as its scheme does: over the one
+        dictionary that leaves the least of the row, or ("collective") over all of them together.
     y : array of shape (n_samples,), optional
         Labels of the rows, for purities: any, also those that the model never met.
 
@@ -141,7 +131,7 @@ def atom_numbers(model: Any, X: Any = None, y: Any = None) -> AtomNumbers:
     Notes
     -----
     A purity is of the rows at hand: an atom that two rows use is easily pure, so look at ``uses``
-    too. Where rows differ in energy, those with more of it weigh more, within their class.
+    too. Rows of more energy weigh more within their class.
 
     Examples
     --------
@@ -186,19 +176,9 @@ def atom_numbers(model: Any, X: Any = None, y: Any = None) -> AtomNumbers:
 
 
 def coherences(gram: Array) -> tuple[Array, NDArray[np.intp]]:
-    """Return the largest |cosine| of every vector with any other, and which that is.
+    """Return the largest |cosine| of every vector with any other, and the first with which it is.
 
-    Parameters
-    ----------
-    gram : array of shape (n, n)
-        Inner products of the vectors.
-
-    Returns
-    -------
-    largest : array of shape (n,)
-        0 for an only vector, and for a vector that is 0.
-    which : array of shape (n,)
-        The first of equal ones; -1 for an only vector.
+    0 for a vector that is 0; for an only vector 0, and -1.
     """
     n = len(gram)
     if n == 1:
@@ -220,14 +200,7 @@ def purities(
 ) -> tuple[Array, NDArray[np.intp]]:
     """Return the largest share of a class in every atom's energy, and which class has it.
 
-    Parameters
-    ----------
-    squares : CSR array of shape (n_samples, n_atoms)
-        Squared coefficients.
-    labels : array of shape (n_samples,)
-        The class of every row; every class has some.
-    n_classes : int
-        How many classes there are.
+    Of squared coefficients (n_samples, n_atoms) and the class of every row; each class has some.
     """
     # Means over a class's rows: a large class is not purer for being large.
     weights = 1 / np.bincount(labels, minlength=n_classes)[labels]

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelatoms.engine import Array
 from kernelatoms.estimators.devices.border import on_cpu
 from kernelatoms.estimators.inspection.pipelines import (
     UnwrappedPipeline,
@@ -18,10 +19,12 @@ from kernelatoms.similarity import Kernel
 from kernelatoms.similarity.inner import LinearKernel
 from kernelatoms.similarity.user_kernels import PrecomputedKernel
 
-Array = NDArray[Any]
-
 # Errors of the two signs this near to each other are the same but for where the steps stopped.
 _ALIKE = 1e-6
+_NO_ROWS = (
+    "atoms under kernel='precomputed' have no rows that they could be shown as; name the kernel or "
+    "give its function."
+)
 
 
 class AtomPreImages(NamedTuple):
@@ -30,7 +33,8 @@ class AtomPreImages(NamedTuple):
     Attributes
     ----------
     rows : array of shape (m, n_features)
-        A row for every atom, as rows come to the kernel map, or to the dictionary.
+        A row for every atom, as rows come to the kernel map, or to the dictionary: steps before
+        that are not undone.
     error : array of shape (m,)
         |phi(x) - s d|^2 / |d|^2, reached by the row x with the sign s; 0 where atoms are rows, or
         phi of rows.
@@ -50,19 +54,15 @@ def atom_preimages(model: Any, atoms: Any = None, *, method: str = "auto") -> At
     whose phi(x) comes near is found by ``preimage``. d and -d are the same atom, but not to a row:
     under an RBF kernel one of them may be near phi of a row and the other far from all. The sign
     with the smaller error is taken; of two alike (linear kernels, odd degrees) that of the row
-    whose largest value is positive.
-
-    Even degrees without ``coef0`` do not tell x from -x either, so that data with negative values
-    have two rows for every atom, equally near: again that whose largest value is positive. Many
-    atoms of such data are near no row at all, and their errors say so.
+    whose largest value is positive. So it is where x and -x are alike (even degrees without
+    ``coef0``); many atoms of such data are near no row at all, and their errors say so.
 
     Parameters
     ----------
     model : estimator
-        A fitted learner of dictionaries, or a ``Pipeline`` that ends in one. Of a ``KSVD`` or
-        ``MOD`` after a ``KernelLinearizer`` (``make_lkdl``), atoms are vectors of virtual samples,
-        and so of the map's feature space; what stands between map and learner is undone, and the
-        atoms are scaled to norm 1.
+        A fitted learner of dictionaries, or a ``Pipeline`` that ends in one. After a
+        ``KernelLinearizer`` (``make_lkdl``), atoms are vectors of the map's feature space; what
+        stands between map and learner is undone, and the atoms are scaled to norm 1.
     atoms : int array of shape (m,), optional
         Which atoms, counted through all classes; by default all.
     method : {"auto", "fixed-point", "distance", "ridge"}, default="auto"
@@ -71,8 +71,6 @@ def atom_preimages(model: Any, atoms: Any = None, *, method: str = "auto") -> At
     Returns
     -------
     AtomPreImages
-        A named tuple of ``rows``, ``error`` and ``sign``. Rows are like those that come to the
-        kernel map, or to the learner where there is none: steps before that are not undone.
 
     Examples
     --------
@@ -113,10 +111,7 @@ def _expansions(
             continue
         whole = coder._expansion()
         if isinstance(whole.kernel, PrecomputedKernel):
-            raise ValueError(
-                "atoms under kernel='precomputed' have no rows that they could be shown as; name "
-                "the kernel or give its function."
-            )
+            raise ValueError(_NO_ROWS)
         some = _columns(whole, numbers[places])
         if maps:
             some = _through_map(parts.before[maps[0] :], some)
@@ -140,10 +135,7 @@ def _through_map(steps: tuple[Any, ...], atoms: Expansion) -> Expansion:
             "feature space; only inverse_transform leads back from there."
         )
     if linearizer._precomputed:
-        raise ValueError(
-            "atoms under kernel='precomputed' have no rows that they could be shown as; name the "
-            "kernel or give its function."
-        )
+        raise ValueError(_NO_ROWS)
     samples = atoms.anchors.astype(np.float64)
     for step in reversed(between):
         samples = undo_directions(step, samples)

@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
-from sklearn.pipeline import Pipeline
 
+from kernelatoms.engine import Array
 from kernelatoms.estimators.devices.border import by_rows, on_cpu
 from kernelatoms.estimators.devices.use_device import on_the_cpu
-
-Array = NDArray[Any]
+from kernelatoms.estimators.inspection.pipelines import called, flat_steps
 
 # A table of atoms ends here, and says how many more there are.
 _ATOMS_SHOWN = 10
@@ -22,8 +21,8 @@ _ATOMS_SHOWN = 10
 class Explanation:
     """Why a classifier gave one row its class: the atoms it used, and what each class leaves.
 
-    ``print`` shows it in a few lines. The row and the atoms are meant as the classifier sees them:
-    scaled, in feature space, or through a projection.
+    Row and atoms are as the classifier sees them: scaled, in feature space, projected. ``print``
+    shows it in a few lines.
 
     Parameters
     ----------
@@ -34,17 +33,16 @@ class Explanation:
     scores : array of shape (n_classes,)
         How well each class fits: the largest is the answer's, the first of equal ones.
     atoms : array of shape (n_used,)
-        Numbers of the atoms in the code, the largest |coefficient| first. They count from 0 through
-        all classes, in the order of the classes; where training rows are the dictionary, they are
-        rows of ``dictionary_``.
+        Numbers of the atoms in the code, the largest |coefficient| first: counted from 0 through
+        all classes, or rows of ``dictionary_`` where training rows are the dictionary.
     coefficients : array of shape (n_used,)
         Their coefficients, none of them 0.
     owners : array of shape (n_used,)
         The class that each belongs to, as a number of ``classes``.
     residuals : array of shape (n_classes,), optional
-        What each class's part of the code leaves of the row, a squared norm; of dictionaries that
-        are coded over one by one, what the code over each one's leaves. Less k(x, x), where
-        ``energy`` is None. Of robust codes, what is left of the entries that they trust.
+        What each class's part of the code, or the code over each class's dictionary, leaves of the
+        row, a squared norm; less k(x, x), where ``energy`` is None. Of robust codes, what is left
+        of the entries that they trust.
     residual : float, optional
         What the code as a whole leaves, |x - D w|^2; None where ``energy`` is.
     energy : float, optional
@@ -99,8 +97,7 @@ class Explanation:
         Returns
         -------
         dict
-            ``label``, ``energy``, ``residual``, ``classes`` and ``atoms``; ``neighbors`` where
-            training rows vote.
+            ``label``, ``energy``, ``residual``, ``classes``, ``atoms``; of votes ``neighbors``.
         """
         names, shares = self.classes.tolist(), self.code_energies()
         left = [None] * len(names) if self.residuals is None else self.residuals.tolist()
@@ -222,33 +219,12 @@ def explain_codes(
         The class of every atom, as a number of ``classes``.
     classes : array of shape (n_classes,)
         The labels.
-    scores : array of shape (n_samples, n_classes)
-        How well each class fits; the largest wins, the first of equal ones.
-    residuals : array of shape (n_samples, n_classes), optional
-        What each class leaves, squared norms.
-    residual : array of shape (n_samples,), optional
-        What the code as a whole leaves.
-    energies : array of shape (n_samples,), optional
-        k(x, x).
+    scores, residuals : arrays of shape (n_samples, n_classes)
+        How well each class fits, the largest wins; what each leaves, squared norms.
+    residual, energies : arrays of shape (n_samples,)
+        What the code as a whole leaves; k(x, x).
     score_weights : array of shape (n_classes, n_atoms), optional
         Where scores are linear in the code: what an atom of coefficient 1 adds to each score.
-
-    Returns
-    -------
-    list of Explanation
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import scipy.sparse
-    >>> from kernelatoms.estimators.inspection.explanation import explain_codes
-    >>> codes = scipy.sparse.csr_array([[0.0, 0.5, -2.0]])
-    >>> print(explain_codes(codes, [0, 0, 1], np.array(["a", "b"]), np.array([[0.1, 0.9]]))[0])
-    Answer: 'b' (score 0.9), has 94.1% of the code's energy
-    Next best: 'a' (score 0.1), has 5.9% of the code's energy
-    atom  class  coefficient
-       2    'b'           -2
-       1    'a'         +0.5
     """
     owners, out = np.asarray(owners, np.intp), []
     chosen = scores.argmax(axis=1)
@@ -303,25 +279,17 @@ def explain(model: Any, X: Any) -> list[Explanation]:
     True
     """
     X = on_cpu("explain", model=model, X=X)[1]
-    last = model
-    while isinstance(last, Pipeline) and last.steps:
-        last = last.steps[-1][1]
+    *before, last = flat_steps(model) or [model]
     if not callable(getattr(last, "explain", None)) or isinstance(last, type):
-        what = type(last).__name__ if not isinstance(last, str | type) else repr(last)
-        hint = ""
-        if hasattr(model, "best_estimator_"):
-            hint = " A search holds its model in best_estimator_: pass that."
         raise TypeError(
             "model must be a fitted classifier of kernelatoms (ClassDictionaryClassifier, "
             "CRCClassifier or SRCClassifier, say), or a Pipeline that ends in one, got "
-            f"{'a Pipeline that ends in ' if last is not model else ''}{what}.{hint}"
+            f"{called(model, last)}"
         )
     with on_the_cpu():
-        while isinstance(model, Pipeline):
-            if len(model.steps) > 1:
-                X = model[:-1].transform(X)
-            model = model.steps[-1][1]
-        explanations: list[Explanation] = model.explain(X)
+        for step in before:
+            X = step.transform(X)
+        explanations: list[Explanation] = last.explain(X)
     return explanations
 
 
@@ -352,12 +320,7 @@ def codes_of_best(
 ) -> scipy.sparse.csr_array:
     """Return of codes over every dictionary those over each row's best one, in all atoms' columns.
 
-    Parameters
-    ----------
-    each : list of CSR arrays
-        Of all rows, over every dictionary.
-    best : array of shape (n_samples,)
-        Which counts.
+    ``best`` of shape (n_samples,) says which dictionary counts.
     """
     parts = []
     for c, matrix in enumerate(each):

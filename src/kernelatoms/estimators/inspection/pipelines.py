@@ -13,14 +13,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer
 from sklearn.utils.validation import check_is_fitted
 
+from kernelatoms.engine import Array
 from kernelatoms.estimators.maps.row_normalizer import RowNormalizer
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -53,19 +51,25 @@ def unwrap_pipeline(model: Any) -> UnwrappedPipeline:
     """Return a fitted model's parts, or say why it has no atoms to look at."""
     *before, last = flat_steps(model) or [model]
     if isinstance(last, type) or not hasattr(last, "_dictionaries"):
-        what = repr(last) if isinstance(last, type | str) else type(last).__name__
         hint = ""
-        if hasattr(model, "best_estimator_"):
-            hint = " A search holds its model in best_estimator_: pass that."
-        elif hasattr(last, "explain"):
+        if hasattr(last, "explain") and not hasattr(model, "best_estimator_"):
             hint = " Its atoms are the training rows, which are not learned."
         raise TypeError(
             "model must be a fitted learner of dictionaries (KSVD, KernelKSVD, LCKSVDClassifier or "
             "ClassDictionaryClassifier, say), or a Pipeline that ends in one, got "
-            f"{'a Pipeline that ends in ' if last is not model else ''}{what}.{hint}"
+            f"{called(model, last)}{hint}"
         )
     check_is_fitted(last)
     return UnwrappedPipeline(tuple(before), last)
+
+
+def called(model: Any, last: Any) -> str:
+    """Return what errors call a model that ends in ``last``, with a hint for searches."""
+    ends = "a Pipeline that ends in " if last is not model else ""
+    what = repr(last) if isinstance(last, type | str) else type(last).__name__
+    search = hasattr(model, "best_estimator_")
+    hint = " A search holds its model in best_estimator_: pass that." if search else ""
+    return f"{ends}{what}.{hint}"
 
 
 def flat_steps(model: Any) -> list[Any]:

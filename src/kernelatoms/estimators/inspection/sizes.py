@@ -6,14 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import KFold, StratifiedKFold
 
+from kernelatoms.engine import Array
 from kernelatoms.estimators.devices.border import on_cpu
 from kernelatoms.estimators.validation import check_count
-
-Array = NDArray[Any]
 
 #: What is tried where nothing else is said.
 N_ATOMS, N_NONZEROS = (10, 20, 50, 100, 200), (1, 2, 5, 10)
@@ -31,11 +29,9 @@ class Sizes:
     n_nonzero_coefs : tuple of int
         The numbers of nonzeros that were tried; (0,) for a model that has no such parameter.
     scores : array of shape (len(n_atoms), len(n_nonzero_coefs), cv)
-        The score of every fold: accuracy of classifiers, the share of the energy of held-out rows
-        that codes keep for learners without classes.
+        The score of every fold: accuracy, or the share of energy that codes keep.
     parameters : dict of str to int
-        The smallest sizes whose mean score is within one standard error of the best, by the names
-        under which the model has them.
+        The sizes that were chosen, by the names under which the model has them.
 
     Examples
     --------
@@ -71,21 +67,19 @@ def choose_sizes(
 ) -> Sizes:
     """Try numbers of atoms and of nonzeros by cross-validation; return the scores and a choice.
 
-    The choice is the smallest model that is as good as the best: the fewest atoms, then the fewest
-    nonzeros, whose mean score is within one standard error of the best. ``report.sizes_figure``
-    draws the curves.
+    The choice is the fewest atoms, then the fewest nonzeros, whose mean score is within one
+    standard error of the best. ``report.sizes_figure`` draws the curves.
 
     Parameters
     ----------
     model : estimator
-        A learner or classifier with a parameter ``n_atoms`` (or ``n_atoms_per_class``), or a
-        pipeline or classifier that holds one. It is not changed.
+        What has, or holds what has, a parameter ``n_atoms`` or ``n_atoms_per_class``; not changed.
     X : array of shape (n_samples, n_features)
         Rows.
     y : array of shape (n_samples,), optional
         Their labels, for classifiers.
     n_atoms : sequence of int
-        Numbers of atoms to try; of every class where each has a dictionary of its own.
+        Numbers of atoms to try, per class where each has a dictionary of its own.
     n_nonzero_coefs : sequence of int
         Numbers of nonzeros to try; passed over where the model has no such parameter.
     cv : int, default=3

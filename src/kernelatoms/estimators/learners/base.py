@@ -1,68 +1,122 @@
-"""What dictionary learners share, as plain functions of a learner, and what a learner must have."""
+"""What dictionary learners share: ``fit``, plain functions of a learner, and callbacks."""
 
 import zlib
 from collections.abc import Callable
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from sklearn.callback import with_callbacks
+from sklearn.utils import check_random_state
 
-from kernelatoms.coding.codes import Codes
 from kernelatoms.coding.problem import CodingProblem
 from kernelatoms.coding.pursuits import OMP, Pursuit
-from kernelatoms.engine import to_numpy
-from kernelatoms.estimators.learners.watching import PassReporter
+from kernelatoms.engine import Array, to_numpy
+from kernelatoms.estimators.base import unnamed
+from kernelatoms.estimators.devices.border import learn
 from kernelatoms.estimators.state_checks import (
     check_features,
-    check_learner_parameters,
     check_passes,
     require_count,
 )
 from kernelatoms.estimators.validation import check_choice, check_count, check_real, clip_count
 from kernelatoms.features.memory import check_fits
-from kernelatoms.learning.loop import Run, passes
+from kernelatoms.learning.loop import Run, passes, run
 from kernelatoms.learning.state import LearnerState, atoms_from_rows, atoms_from_sums
 from kernelatoms.similarity.base import check_flag
 
-Array = NDArray[Any]
 
-
-@runtime_checkable
-class DictionaryLearner(Protocol):
-    """An estimator that learns a dictionary: what a classifier with one per class needs of it."""
+@unnamed
+class DictionaryLearner:
+    """What learns one dictionary, on its own or as that of one class of a classifier."""
 
     n_atoms: Any
+    max_iter: int
+    tol: float
+    warm_start: bool
+    sparse_output: bool
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn a dictionary for the rows of X.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Signals; k(train, train) with ``kernel="precomputed"``. Those with missing values (NaN)
+            are left out, with a warning, or refused where codes are learned with an l1 penalty
+            (``MOD(alpha=...)``, ``KSCDL``). Tensors are learned from where they are (float16 and
+            bfloat16 in float32); attributes are then tensors there.
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        learn(lambda rows: run(self._learning(rows)), self, X, from_nothing=not self.warm_start)
+        return self
 
     def _learning(self, X: Any) -> Run:
         """Return a run that learns from the rows X and sets the fitted attributes at its end."""
+        raise NotImplementedError
 
-    def _encode(self, X: Array, n_neighbors: int | None = None) -> Codes:
-        """Return the codes of validated rows."""
+    def _check_parameters(self) -> None:
+        """Refuse parameters, before any work starts."""
+        check_count("max_iter", self.max_iter)
+        check_real("tol", self.tol, low=0)
+        check_flag("sparse_output", self.sparse_output)
+        check_flag("warm_start", self.warm_start)
 
     @staticmethod
     def _joint_problem(learners: Any, X: Array) -> CodingProblem:
         """Return the problem of coding rows over the atoms of several learners together."""
+        raise NotImplementedError
 
     def _joint_pursuit(self, n_atoms: int, n_nonzero: int | None) -> Pursuit:
         """Return how rows are coded over the atoms of several learners together.
 
         ``n_nonzero`` is the number of nonzeros per row asked for; only greedy pursuits use it.
         """
+        raise NotImplementedError
 
 
-def check_parameters(learner: Any) -> None:
-    """Refuse parameters that all learners have, before any work starts."""
-    check_count("max_iter", learner.max_iter)
-    check_real("tol", learner.tol, low=0)
-    check_flag("sparse_output", learner.sparse_output)
-    check_flag("warm_start", learner.warm_start)
+@unnamed
+class BatchLearner:
+    """What learns from rows that come in batches, too."""
+
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """Take in a batch: code it, add what it tells to the past ones, improve the dictionary.
+
+        The first batch settles what depends on all rows in ``fit``: gamma, and the map of ``KSAD``,
+        for which it should have more rows than there are to be atoms. Rows of the first batches
+        become atoms until there are ``n_atoms``. After ``fit``, batches go on from its best pass.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            A batch of signals; missing values (NaN) as in ``fit``.
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        learn(self._partial_fit, self, X, from_nothing=False)
+        return self
+
+    def _partial_fit(self, X: Any) -> None:
+        raise NotImplementedError
 
 
 def check_fitted_learner(learner: Any) -> tuple[int, int]:
     """Check what all fitted learners have; return the numbers of atoms and of features."""
     learner._check_parameters()
-    check_learner_parameters(learner)
+    for name in ("n_nonzero_coefs", "transform_n_nonzero_coefs"):
+        if getattr(learner, name, None) is not None:
+            check_count(name, getattr(learner, name))
+    if learner.n_atoms is not None and not _is_share(learner):
+        check_count("n_atoms", learner.n_atoms)
     _check_share(learner)
+    check_random_state(learner.random_state)
     check_passes(learner)
     return require_count(learner, "n_atoms_"), check_features(learner)
 
@@ -127,10 +181,10 @@ def choose_n_nonzero(asked: int | None, n_features: int, limit: int) -> int:
     )
 
 
-def greedy_pursuit(learner: Any, n_nonzero: int, positive: bool = False) -> OMP:
+def greedy_pursuit(learner: Any, n_nonzero: int) -> OMP:
     """Return how rows are coded with at most so many nonzeros, by OMP or OLS (``selection``)."""
     check_choice("selection", learner.selection, ("omp", "ols"))
-    return OMP(n_nonzero, learner.selection, positive)
+    return OMP(n_nonzero, learner.selection, getattr(learner, "positive", False))
 
 
 def check_ksvd(learner: Any) -> None:
@@ -193,11 +247,7 @@ def pass_attributes(state: LearnerState) -> dict[str, Any]:
 
 
 def fingerprint(X: Array) -> tuple[Any, ...]:
-    """Return shape, type and a CRC of training rows, by which the next ``fit`` knows them again.
-
-    Only computed with ``warm_start=True``, which goes on exactly where the last fit of the same
-    rows stopped.
-    """
+    """Return shape, type and a CRC of training rows, by which a warm start knows them again."""
     array = np.ascontiguousarray(to_numpy(X))
     return array.shape, array.dtype.str, zlib.crc32(array.reshape(-1).view(np.uint8).data)
 
@@ -211,3 +261,40 @@ def last_state(learner: Any) -> LearnerState:
         state.n_batches = len(state.objective)  # a pass has seen as much as a batch, and more
     state.dictionary = state.best
     return state
+
+
+class PassReporter:
+    """Inform scikit-learn's callbacks (progress bars, early stopping) about every pass.
+
+    ``attributes(state)`` are those of an estimator that would stop there; a state knows the
+    objective of its passes.
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        X: Array,
+        max_iter: int,
+        attributes: Callable[[Any], dict[str, Any]],
+    ) -> None:
+        self._estimator, self._X, self._attributes = estimator, X, attributes
+        self._context = estimator._init_callback_context(max_subtasks=max_iter)
+        self._context.call_on_fit_task_begin(estimator=estimator, X=X)
+
+    def begin_pass(self) -> None:
+        """Tell that a pass starts."""
+        self._pass = self._context.subcontext(task_name="pass")
+        self._pass.call_on_fit_task_begin(estimator=self._estimator, X=self._X)
+
+    def end_pass(self, state: Any) -> bool:
+        """Report what a pass reached; return whether a callback asks to stop."""
+        return self._pass.call_on_fit_task_end(
+            estimator=self._estimator,
+            X=self._X,
+            metadata={"objective": state.objective[-1]},
+            reconstruction_attributes=lambda: self._attributes(state),
+        )
+
+    def end(self) -> None:
+        """Tell that learning has ended."""
+        self._context.call_on_fit_task_end(estimator=self._estimator, X=self._X)

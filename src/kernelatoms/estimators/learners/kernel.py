@@ -1,24 +1,22 @@
 """Dictionary learners in feature space: ``KernelMOD`` and ``KernelKSVD``."""
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.callback import with_callbacks
 from sklearn.utils import check_random_state
 
 from kernelatoms.coding.problem import CodingProblem, LinearProblem
 from kernelatoms.coding.pursuits import Pursuit
-from kernelatoms.engine import machine
-from kernelatoms.estimators.base import Bring
+from kernelatoms.engine import Array, machine
+from kernelatoms.estimators.base import Bring, unnamed
 from kernelatoms.estimators.coding.dictionary_coder import DictionaryCoder
-from kernelatoms.estimators.devices.border import as_labels, learn
+from kernelatoms.estimators.devices.border import as_labels
 from kernelatoms.estimators.devices.conversion import to_machine
 from kernelatoms.estimators.learners.base import (
+    DictionaryLearner,
     check_fitted_learner,
     check_ksvd,
-    check_parameters,
     check_size,
     choose_n_atoms,
     choose_n_nonzero,
@@ -34,40 +32,35 @@ from kernelatoms.estimators.learners.kernel_atoms import (
 )
 from kernelatoms.estimators.maps.kernel_choice import KernelChoice, without_contrast_check
 from kernelatoms.estimators.maps.linearizer import KernelLinearizer
-from kernelatoms.estimators.naming import unnamed
 from kernelatoms.estimators.state_checks import require_count
 from kernelatoms.estimators.validation import (
     check_any,
     check_choice,
     check_dictionary,
     check_real,
+    check_row_numbers,
     validate_training,
 )
 from kernelatoms.features.coordinates import (
     Coordinates,
+    check_training_kernel,
     exact_coordinates,
     pruned_coordinates,
 )
 from kernelatoms.features.expansion import Expansion
 from kernelatoms.features.linear_algebra import OVERFLOW
-from kernelatoms.features.linearize import check_training_kernel
-from kernelatoms.features.ridge_preimage import regress_rows
+from kernelatoms.features.preimage_methods import regress_rows
 from kernelatoms.learning.ksvd import KSVDUpdate
-from kernelatoms.learning.loop import Run, Update, run
+from kernelatoms.learning.loop import Run, Update
 from kernelatoms.learning.mod import LeastSquares
 from kernelatoms.learning.state import LearnerState, unit_rows
 from kernelatoms.similarity import Kernel
 from kernelatoms.similarity.factory import as_anchors
 
-Array = NDArray[Any]
-
 
 @unnamed
-class KernelLearner(KernelChoice, DictionaryCoder):
-    """Learn atoms in feature space for greedy codes, from coordinates of all rows.
-
-    A subclass defines how the dictionary is improved, ``_update``.
-    """
+class KernelLearner(KernelChoice, DictionaryLearner, DictionaryCoder):
+    """Learn atoms in feature space, for greedy codes; a subclass says how (``_update``)."""
 
     anchors_: Array
     dual_coef_: Array
@@ -110,28 +103,6 @@ class KernelLearner(KernelChoice, DictionaryCoder):
         self.warm_start = warm_start
         self.sparse_output = sparse_output
         self.random_state = random_state
-
-    @with_callbacks
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn a dictionary for phi of the rows of X.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features)
-            Signals; those with missing values (NaN) are left out, with a warning. k(train,
-            train) with ``kernel="precomputed"``. Tensors are learned from where they are (float16
-            and bfloat16 in float32); attributes are then tensors there.
-        y : ignored
-
-        Returns
-        -------
-        self
-        """
-        learn(self._fit, self, X, from_nothing=not self.warm_start)
-        return self
-
-    def _fit(self, X: Any) -> None:
-        run(self._learning(X))
 
     def _learning(self, X: Any) -> Run:
         self._check_parameters()
@@ -205,7 +176,7 @@ class KernelLearner(KernelChoice, DictionaryCoder):
         if last is not None:
             rows, coef = last[0], last[1].T
         elif self._precomputed:
-            rows, coef = self._row_numbers("dict_init", self.dict_init, len(X))[:, 0], None
+            rows, coef = check_row_numbers("dict_init", as_labels(self.dict_init), len(X)), None
         else:
             rows = check_dictionary("dict_init", self.dict_init, X.shape[1], X.dtype)
             rows, coef = to_machine(rows, X), None
@@ -229,22 +200,15 @@ class KernelLearner(KernelChoice, DictionaryCoder):
 
     _joint_problem = staticmethod(joint_kernel_problem)
 
-    def _problem(self, X: Array) -> CodingProblem:
-        state: KernelState = self._fitted(X)
-        return state.problem(X)
-
     def _make_fitted(self, bring: Bring) -> KernelState:
         return KernelState(self, bring)
-
-    def _check_parameters(self) -> None:
-        check_parameters(self)
 
     def _check_state(self) -> None:
         """Refuse parameters and fitted attributes that contradict each other."""
         n_atoms, n_features = check_fitted_learner(self)
         if self.dict_init is not None:
             if self._precomputed:
-                self._row_numbers("dict_init", self.dict_init, n_features)
+                check_row_numbers("dict_init", as_labels(self.dict_init), n_features)
             else:
                 check_dictionary("dict_init", self.dict_init, n_features, np.float64)
         require_count(self, "n_nonzero_coefs_", high=n_atoms)
@@ -304,20 +268,11 @@ class KernelLearner(KernelChoice, DictionaryCoder):
             lambda vectors: linearizer.dual_coef_ @ vectors.T,
         )
 
-    def _row_numbers(self, name: str, given: Any, n_rows: int) -> Array:
-        """Return numbers of training rows as a column."""
-        rows = np.asarray(as_labels(given))
-        if rows.ndim != 1 or rows.dtype.kind not in "iu" or not len(rows):
-            raise ValueError(f"With kernel='precomputed', {name} must be a list of row numbers.")
-        if rows.min() < 0 or rows.max() >= n_rows:
-            raise ValueError(f"{name} holds row numbers outside 0..{n_rows - 1}.")
-        return rows[:, None]
-
     def _check_base(self, X: Array) -> Array | None:
         if self.base is None:
             return None
         if self._precomputed:
-            return self._row_numbers("base", self.base, len(X))
+            return check_row_numbers("base", as_labels(self.base), len(X))[:, None]
         base = to_machine(check_any(self.base, dtype=X.dtype, order="C", input_name="base"), X)
         if base.shape[1] != X.shape[1]:
             raise ValueError(
@@ -335,51 +290,42 @@ class KernelLearner(KernelChoice, DictionaryCoder):
 class KernelKSVD(KernelLearner):
     """Learn a dictionary under a kernel by K-SVD: every atom with its coefficients in turn.
 
-    Minimises |phi(X) - W D|^2 in the feature space of a kernel over codes W with few nonzeros per
-    row and unit-norm atoms D = phi(anchors) A (Nguyen, Patel, Nasrabadi, Chellappa, 2012). All of
-    it happens in coordinates F with F F' = k(X, X), exact by pivoted Cholesky, so that this is
-    kernel K-SVD (Fig. 3 of the paper) without its N x N matrices.
+    Minimises |phi(X) - W D|^2 over codes W with few nonzeros per row and unit-norm atoms
+    D = phi(anchors) A (Nguyen, Patel, Nasrabadi, Chellappa, 2012). Coordinates F with
+    F F' = k(X, X), by pivoted Cholesky, give kernel K-SVD (Fig. 3) without its N x N matrices.
 
     Parameters
     ----------
     n_atoms : int or float, optional
-        Size of the dictionary, or a share of the rows (a float up to 1); by default twice the
-        features, or all rows if there are fewer.
-    kernel : str or callable, default="rbf"
-        One of scikit-learn's kernels, a function ``k(X, Y)`` of two matrices, or
-        ``"precomputed"``: then fit takes k(train, train) and transform k(new, train).
+        Atoms, or their share of the rows; by default twice the features, at most all rows.
+    kernel : str, callable, object or class, default="rbf"
+        As in ``KernelLinearizer``; "precomputed": k(train, train) to fit, then k(new, train).
     gamma : float, "scale", "auto", "spread" or None, default="scale"
         As in ``KernelLinearizer``: "scale" is 1 / (n_features * X.var()) of the training rows.
     degree, coef0 : float
         Parameters of the kernels by name, as in scikit-learn.
     kernel_params : dict, optional
-        Further parameters of a callable kernel.
+        Further arguments of a function, or the arguments of a class.
     n_nonzero_coefs : int, optional
         The most atoms a signal uses; by default a tenth of the features, at least 1.
     selection : {"omp", "ols"}, default="omp"
-        How the pursuit picks atoms: by correlation, or by residual decrease.
+        Pick atoms by correlation, or by residual decrease: smaller residuals, 10 to 20% slower.
     update : {"approximate", "exact"}, default="approximate"
-        How a pass improves the atoms: by two sweeps of two alternations each towards an atom's
-        leading singular pair, or by one sweep of exact singular vectors, as published. The first
-        leaves the smaller objective after one pass and is faster, and after twenty passes the two
-        are alike; the second works on the CPU alone.
+        Improve atoms by two sweeps of two alternations each towards their leading singular pairs,
+        or by one sweep of exact ones, as published: slower, on the CPU alone, and no better.
     max_iter : int, default=20
         The most passes of coding and updating.
     tol : float, default=1e-4
         Stop when three passes together lower the objective by no more than this share of it.
     coordinates : "exact", float or KernelLinearizer, default="exact"
-        Exact, with all independent rows as anchors; a float such as 0.01 draws anchors until
-        this share of the kernel's trace is left (randomly pivoted Cholesky), for a smaller and
-        faster model and for data whose n x n kernel matrix does not fit; a ``KernelLinearizer``
-        gives landmarks, sampling and rank (its kernel is replaced by this one).
+        As in ``KernelMOD``.
     base : array of shape (n_base, n_features), optional
         Make atoms of these rows instead of the training rows; row numbers, if precomputed.
     init : {"rows", "sums"}, default="rows"
         Start from random rows at unit norm, or from sums of ``n_nonzero_coefs`` random rows each
         (of their phi) (Nguyen et al., Fig. 3). With sums there may be more atoms than rows.
     dict_init : array of shape (n_atoms, n_features), optional
-        Rows whose phi are the atoms to start from, at unit norm, in place of ``init``; row numbers,
-        if precomputed.
+        Rows (row numbers, if precomputed) whose phi, at unit norm, replace ``init``.
     warm_start : bool, default=False
         Start from the atoms of the last ``fit``, as near as the new coordinates come to them.
     sparse_output : bool, default=True
@@ -398,8 +344,7 @@ class KernelKSVD(KernelLearner):
     components_ : array of shape (n_atoms_, n_features)
         Pre-images of the atoms by ridge regression, to look at; not if precomputed.
     objective_ : array of shape (n_iter_,)
-        |phi(X) - W D|^2, summed over all signals, that every pass reached; it may rise, and the
-        best pass counts.
+        |phi(X) - W D|^2 over all signals after every pass; it may rise, and the best counts.
     best_pass_ : int
         The pass of the lowest objective, counted from 0: the atoms are those of this pass.
     n_atoms_, n_nonzero_coefs_, n_iter_ : int
@@ -472,22 +417,17 @@ class KernelKSVD(KernelLearner):
 class KernelMOD(KernelLearner):
     """Learn a dictionary under a kernel by MOD: the least-squares dictionary for the codes.
 
-    Minimises |phi(X) - W D|^2 in the feature space of a kernel over codes W with few nonzeros per
-    row and unit-norm atoms D = phi(anchors) A (Nguyen, Patel, Nasrabadi, Chellappa, 2012). All of
-    it happens in coordinates F with F F' = k(X, X), exact by pivoted Cholesky unless
-    ``coordinates`` says otherwise, so that this is kernel MOD (A = X^+ in the paper) on ordinary
-    rows. Atoms that no signal uses become the worst represented signals.
+    Minimises |phi(X) - W D|^2 over codes W with few nonzeros per row and unit-norm atoms
+    D = phi(anchors) A (Nguyen, Patel, Nasrabadi, Chellappa, 2012). Coordinates F with
+    F F' = k(X, X), by pivoted Cholesky, give kernel MOD (A = X^+ in the paper) on ordinary rows.
+    Atoms that no signal uses become the worst represented signals.
 
     Parameters
     ----------
     n_atoms : int or float, optional
-        Size of the dictionary, or a share of the rows (a float up to 1); by default twice the
-        features, or all rows if there are fewer.
+        Atoms, or their share of the rows; by default twice the features, at most all rows.
     kernel : str, callable, object or class, default="rbf"
-        One of scikit-learn's kernels by name; a distance by name (``similarity.DISTANCES``), for
-        exp(-gamma d^2); a function ``k(X, Y)`` of two matrices; an object with ``values`` or
-        ``__call__`` and what else it knows of ``similarity.Kernel``, or a class of such; or
-        ``"precomputed"``: then fit takes k(train, train) and transform k(new, train).
+        As in ``KernelLinearizer``; "precomputed": k(train, train) to fit, then k(new, train).
     gamma : float, "scale", "auto", "spread" or None, default="scale"
         As in ``KernelLinearizer``: "scale" is 1 / (n_features * X.var()) of the training rows.
     degree, coef0 : float
@@ -497,27 +437,25 @@ class KernelMOD(KernelLearner):
     n_nonzero_coefs : int, optional
         The most atoms a signal uses; by default a tenth of the features, at least 1.
     selection : {"omp", "ols"}, default="omp"
-        How the pursuit picks atoms: by correlation, or by residual decrease.
+        Pick atoms by correlation, or by residual decrease: smaller residuals, 10 to 20% slower.
     max_iter : int, default=20
         The most passes of coding and updating.
     tol : float, default=1e-4
         Stop when three passes together lower the objective by no more than this share of it.
     coordinates : "exact", float or KernelLinearizer, default="exact"
-        Exact, with all independent rows as anchors; a float such as 0.01 draws anchors until
-        this share of the kernel's trace is left (randomly pivoted Cholesky), for a smaller and
-        faster model and for data whose n x n kernel matrix does not fit; a ``KernelLinearizer``
-        gives landmarks, sampling and rank (its kernel is replaced by this one).
+        Exact, of all independent rows; or of anchors drawn until this share of the kernel's trace
+        is left (randomly pivoted Cholesky), for smaller models and where the n x n kernel matrix
+        does not fit; or the landmarks of a ``KernelLinearizer``, with this kernel for its own.
     base : array of shape (n_base, n_features), optional
         Make atoms of these rows instead of the training rows; row numbers, if precomputed.
     dict_init : array of shape (n_atoms, n_features), optional
-        Rows whose phi are the atoms to start from, at unit norm; row numbers, if precomputed. By
-        default random training rows.
+        Rows (row numbers, if precomputed) whose phi to start from; by default random ones.
     warm_start : bool, default=False
         Start from the atoms of the last ``fit``, as near as the new coordinates come to them.
     sparse_output : bool, default=True
         Whether ``transform`` returns a CSR array or a dense one.
     random_state : int, RandomState or None
-        Seeds the start, which is random training rows, and drawn anchors or landmarks.
+        Seeds the start, and drawn anchors or landmarks.
 
     Attributes
     ----------
@@ -530,8 +468,7 @@ class KernelMOD(KernelLearner):
     components_ : array of shape (n_atoms_, n_features)
         Pre-images of the atoms by ridge regression, to look at; not if precomputed.
     objective_ : array of shape (n_iter_,)
-        |phi(X) - W D|^2, summed over all signals, that every pass reached; it may rise, and the
-        best pass counts.
+        |phi(X) - W D|^2 over all signals after every pass; it may rise, and the best counts.
     best_pass_ : int
         The pass of the lowest objective, counted from 0: the atoms are those of this pass.
     n_atoms_, n_nonzero_coefs_, n_iter_ : int

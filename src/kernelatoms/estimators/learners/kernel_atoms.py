@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernelatoms.coding.atom_products import KernelAtoms
 from kernelatoms.coding.problem import CodingProblem, KernelProblem
+from kernelatoms.engine import Array
 from kernelatoms.estimators.base import Bring
 from kernelatoms.estimators.maps.kernel_choice import kernel_on
 from kernelatoms.estimators.state_checks import require_floats
@@ -17,8 +17,6 @@ from kernelatoms.features.linear_algebra import block_diagonal
 from kernelatoms.similarity import Kernel
 from kernelatoms.similarity.inner import LinearKernel
 from kernelatoms.similarity.missing import rows_with_missing
-
-Array = NDArray[Any]
 
 
 class KernelState:

@@ -1,21 +1,19 @@
 """``KSAD``: an orthonormal dictionary in a kernel's feature space."""
 
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.callback import with_callbacks
 from sklearn.utils import check_random_state
 
 from kernelatoms.coding.problem import CodingProblem, LinearProblem
 from kernelatoms.coding.pursuits import Pursuit, Threshold
-from kernelatoms.engine import machine
+from kernelatoms.engine import Array, machine
 from kernelatoms.estimators.base import Bring
 from kernelatoms.estimators.coding.dictionary_coder import DictionaryCoder
-from kernelatoms.estimators.devices.border import learn
 from kernelatoms.estimators.learners.base import (
+    BatchLearner,
+    DictionaryLearner,
     check_fitted_learner,
-    check_parameters,
     check_size,
     choose_n_atoms,
     fingerprint,
@@ -37,18 +35,17 @@ from kernelatoms.estimators.validation import (
     check_complete,
     check_dictionary,
     check_real,
+    check_row_numbers,
     validate_training,
 )
 from kernelatoms.features.expansion import Expansion
-from kernelatoms.learning.loop import Run, learn_batch, run
+from kernelatoms.learning.loop import Run, learn_batch
 from kernelatoms.learning.procrustes import Procrustes, orthonormal_start, polar_factor
 from kernelatoms.learning.state import LearnerState
 from kernelatoms.similarity.inner import LinearKernel
 
-Array = NDArray[Any]
 
-
-class KSAD(LowRankMap, DictionaryCoder):
+class KSAD(LowRankMap, BatchLearner, DictionaryLearner, DictionaryCoder):
     """Learn an orthonormal dictionary under a kernel: soft-threshold codes, Procrustes update.
 
     The unsupervised part of K-SAD (Chhabra, Wallace and Hopgood, *Improved image discrimination
@@ -58,56 +55,45 @@ class KSAD(LowRankMap, DictionaryCoder):
         |F - Q Z|^2 + l1_weight |Q|_1,   Z Z' = I
 
     is lowered over codes Q and as many orthonormal atoms Z as F has columns. Both steps are closed
-    forms: Q = soft(F Z', l1_weight / 2), Z the polar factor of Q'F. Atoms do not resemble each
-    other, and coding is one matrix product. The update needs sums over rows only, so that
-    ``partial_fit`` learns from data that comes in batches.
+    forms: Q = soft(F Z', l1_weight / 2), one matrix product, and Z the polar factor of Q'F.
 
     Parameters
     ----------
     n_atoms : int or float, optional
-        Size of the dictionary, and rank of the map, or a share of the rows (a float up to 1); by
-        default 500, or all rows if there are fewer. More than the rank of the landmarks' kernel
-        matrix are left out, with a warning.
+        Atoms, the rank of the map, or their share of the rows; by default 500, at most all rows.
+        More than the rank of the landmarks' kernel matrix are left out, with a warning.
     kernel : str, callable, object or class, default="rbf"
         As in ``KernelLinearizer``.
     gamma : float, "scale", "auto", "spread" or None, default="spread"
-        As in ``KernelLinearizer``. "spread" makes rows at the mean squared distance (of whatever
-        gamma multiplies) similar by a half; "scale", narrower, is better on digits and worse on
-        faces.
+        As in ``KernelLinearizer``; "scale", narrower, is better on digits and worse on faces.
     degree, coef0 : float
-        Parameters of the kernels by name, as in scikit-learn; ``kernel="poly", degree=8, gamma=1,
-        coef0=0`` is the paper's (x'y)^8.
+        As in scikit-learn; ``kernel="poly", degree=8, gamma=1, coef0=0`` is the paper's (x'y)^8.
     kernel_params : dict, optional
         Further arguments of a function, or the arguments of a class.
     n_landmarks : int or float, optional
-        How many landmarks the map has, or which share of the rows; by default four times as many as
-        atoms, or all rows if there are fewer.
+        Landmarks, or their share of the rows; by default four per atom, at most all rows.
     sampling : str or array of shape (n_landmarks, n_features), default="uniform"
         How landmarks are chosen, as in ``KernelLinearizer``: "uniform" or "kmeans" in the paper.
     solver : {"auto", "full", "randomized"}, default="auto"
-        Eigen-decomposition of the landmarks' kernel matrix, as in ``KernelLinearizer``.
-        "randomized" is the paper's block Krylov method; with less than about 3.2 landmarks for
-        every atom it is "full", and exact.
+        As in ``KernelLinearizer``. "randomized" is the paper's block Krylov method; with less than
+        about 3.2 landmarks per atom it is "full", and exact.
     l1_weight : float, default=0.1
-        Weight of the l1 penalty; relative to the signals' root mean energy, so that it means the
-        same whatever their unit.
+        Weight of the l1 penalty, relative to the signals' root mean energy.
     max_iter : int, default=20
         The most passes of coding and updating.
     tol : float, default=1e-4
         Stop when three passes together lower the objective by no more than this share of it.
     dict_init : array of shape (n_atoms, n_features), optional
-        Rows to start from: the atoms are the orthonormal ones nearest to their virtual samples. As
-        many as there are to be atoms; row numbers, if precomputed. By default random training rows.
+        Rows (row numbers, if precomputed), one per atom: atoms start orthonormal and nearest to
+        their virtual samples. By default random training rows.
     warm_start : bool, default=False
-        Keep the map of the last ``fit`` and go on: where it stopped, as if it had not, with the
-        same rows; with other rows, from its dictionary.
+        Keep the last ``fit``'s map; go on where it stopped, or with other rows from its atoms.
     sparse_output : bool, default=True
         Whether ``transform`` returns a CSR array or a dense one.
     forget : float, default=1
-        Weight of the past at every ``partial_fit``, above 0 and at most 1: below 1, sums from
-        early, poor codes decay.
+        Weight of the past at every ``partial_fit``, up to 1; below, early, poor codes fade.
     random_state : int, RandomState or None
-        Seeds the landmarks and the start, which is the orthonormal basis nearest to random rows.
+        Seeds the landmarks and the start.
 
     Attributes
     ----------
@@ -120,8 +106,7 @@ class KSAD(LowRankMap, DictionaryCoder):
     components_ : array of shape (n_atoms_, n_features)
         Pre-images of the atoms by ridge regression, to look at; not if precomputed.
     objective_ : array of shape (n_iter_,)
-        What every pass reached, summed over all virtual samples; it never rises. After
-        ``partial_fit``, what the sums so far give.
+        What is minimised after every pass; it never rises. After ``partial_fit``, by the sums.
     best_pass_ : int
         The pass of the lowest objective, counted from 0.
     l1_weight_ : float
@@ -189,31 +174,11 @@ class KSAD(LowRankMap, DictionaryCoder):
         self.forget = forget
         self.random_state = random_state
 
-    @with_callbacks
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn a dictionary for phi of the rows of X.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features)
-            Signals; those with missing values (NaN) are left out, with a warning. k(train, train)
-            with ``kernel="precomputed"``.
-        y : ignored
-
-        Returns
-        -------
-        self
-        """
-        learn(self._fit, self, X, from_nothing=not self.warm_start)
-        return self
-
-    def _fit(self, X: Any) -> None:
-        run(self._learning(X))
-
     def _learning(self, X: Any) -> Run:
         self._check_parameters()
         X = validate_training(self, X)
-        mapped, F, state = self._warm_start(X) if self._is_warm else self._start(X)
+        warm = self.warm_start and hasattr(self, "dual_coef_")
+        mapped, F, state = self._warm_start(X) if warm else self._start(X)
         if self.warm_start:
             state.data = fingerprint(X)
 
@@ -221,26 +186,6 @@ class KSAD(LowRankMap, DictionaryCoder):
             return LinearProblem(F, atoms, complete=True)
 
         yield from learn_by_passes(self, X, F, problem_of, state, mapped.attributes)
-
-    def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Take in a batch: code it, add its sums to the past ones, turn the dictionary.
-
-        The first batch settles the kernel's gamma, the landmarks and with them the number of atoms:
-        it should be typical, and have more rows than there are to be atoms. After ``fit``, batches
-        add to the sums of its best pass.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features)
-            A batch of signals; those with missing values (NaN) are left out, with a warning.
-        y : ignored
-
-        Returns
-        -------
-        self
-        """
-        learn(self._partial_fit, self, X, from_nothing=False)
-        return self
 
     def _partial_fit(self, X: Any) -> None:
         self._check_parameters()
@@ -276,12 +221,7 @@ class KSAD(LowRankMap, DictionaryCoder):
     def _mapped_start(self, X: Array, linearizer: KernelLinearizer) -> Array:
         """Return the virtual samples of the rows to start from, one for each atom."""
         if self._precomputed:
-            rows = np.asarray(self.dict_init)
-            if rows.ndim != 1 or rows.dtype.kind not in "iu" or not len(rows):
-                raise ValueError("With kernel='precomputed', dict_init must be row numbers.")
-            if rows.min() < 0 or rows.max() >= len(X):
-                raise ValueError(f"dict_init holds row numbers outside 0..{len(X) - 1}.")
-            given = X[rows]
+            given = X[check_row_numbers("dict_init", self.dict_init, len(X))]
         else:
             given = check_dictionary("dict_init", self.dict_init, X.shape[1], X.dtype)
         if len(given) != linearizer.n_components_:
@@ -290,10 +230,6 @@ class KSAD(LowRankMap, DictionaryCoder):
                 f"{linearizer.n_components_}, got {len(given)}."
             )
         return linearizer._transformed(given).astype(np.float64)
-
-    @property
-    def _is_warm(self) -> bool:
-        return bool(self.warm_start) and hasattr(self, "dual_coef_")
 
     def _warm_start(self, X: Array) -> tuple["_Mapped", Array, LearnerState]:
         """Return the last fit's map, virtual samples, and where the passes go on."""
@@ -351,10 +287,6 @@ class KSAD(LowRankMap, DictionaryCoder):
     def _update(self) -> Procrustes:
         return Procrustes(self.l1_weight_)
 
-    def _problem(self, X: Array) -> CodingProblem:
-        state: KernelState = self._fitted(X)
-        return state.problem(X)
-
     def _make_fitted(self, bring: Bring) -> KernelState:
         return KernelState(self, bring)
 
@@ -365,7 +297,7 @@ class KSAD(LowRankMap, DictionaryCoder):
         return X
 
     def _check_parameters(self) -> None:
-        check_parameters(self)
+        super()._check_parameters()
         check_real("l1_weight", self.l1_weight, low=0)
         check_real("forget", self.forget, low=0, high=1, low_open=True)
         check_choice("solver", self.solver, SOLVERS)

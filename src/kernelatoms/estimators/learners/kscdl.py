@@ -3,23 +3,23 @@
 import warnings
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.callback import with_callbacks
 from sklearn.utils import check_random_state
 
 from kernelatoms.coding.atom_products import KernelAtoms
 from kernelatoms.coding.codes import Codes
 from kernelatoms.coding.problem import CodingProblem, KernelProblem
 from kernelatoms.coding.pursuits import KSC, OMP, Lasso, Pursuit, code_over_nearest
+from kernelatoms.engine import Array
 from kernelatoms.estimators.base import Bring
+from kernelatoms.estimators.coding.arguments import L1_METHODS, refuse_of_other_methods
 from kernelatoms.estimators.coding.dictionary_coder import DictionaryCoder
-from kernelatoms.estimators.devices.border import by_rows, learn
 from kernelatoms.estimators.learners.base import (
+    BatchLearner,
+    DictionaryLearner,
     check_fitted_learner,
-    check_parameters,
     check_size,
     choose_n_atoms,
     fingerprint,
@@ -36,11 +36,6 @@ from kernelatoms.estimators.state_checks import (
     require_floats,
     require_number,
 )
-from kernelatoms.estimators.unused_arguments import (
-    L1_METHODS,
-    refuse_of_other_methods,
-    refuse_unused,
-)
 from kernelatoms.estimators.validation import (
     check_choice,
     check_complete,
@@ -48,20 +43,19 @@ from kernelatoms.estimators.validation import (
     check_dictionary,
     check_real,
     clip_count,
+    refuse_unused,
     validate_training,
 )
 from kernelatoms.features.expansion import Expansion
 from kernelatoms.features.preimage import decode_rows
 from kernelatoms.learning.gradients import GradientStep, PlainStep, project_to_ball
-from kernelatoms.learning.loop import Run, learn_batch, run
+from kernelatoms.learning.loop import Run, learn_batch
 from kernelatoms.learning.state import LearnerState
 from kernelatoms.similarity import Kernel, make_kernel
 from kernelatoms.similarity.base import check_flag
 from kernelatoms.similarity.contrast import blind_part
 from kernelatoms.similarity.factory import check_gradient
 from kernelatoms.similarity.gammas import GAMMA_WORDS, check_gamma
-
-Array = NDArray[Any]
 
 # Batch t weighs the curvature of the past by (1 - 1/t) to this power: steps shrink as 5/t, which
 # on circles and PlanetLab is nearer to fit's objective after a few epochs than 1/t and 3/t.
@@ -70,73 +64,60 @@ _FORGETTING = 4
 _ROWS_LOOKED_AT = 500
 
 
-class KSCDL(KernelChoice, DictionaryCoder):
+class KSCDL(KernelChoice, BatchLearner, DictionaryLearner, DictionaryCoder):
     """Learn a dictionary of rows for l1 coding in the feature space of a kernel.
 
-    Minimises half of the squared distance of phi(x) from the sum of the w_j phi(d_j), plus
-    ``alpha`` times the sum of the absolute w_j, over all signals x, their codes w and the atoms
-    d_j, which are rows like the signals (KSCDL, eq. (3) of "Fast kernel sparse
-    coding"). Passes alternate between codes, to a duality gap of 1e-6 of k(x, x), and a step of
-    all atoms along the gradient (11), scaled by its curvature and shortened where it would not
-    lower the objective. Atoms that no signal uses become the worst represented signals. The paper's
-    own algorithm is ``method="fksc", change_tol=1e-3, step=1, dict_init="normal"``.
+    Minimises half of |phi(x) - sum_j w_j phi(d_j)|^2 plus ``alpha`` |w|_1 over all signals x,
+    their codes w and the atoms d_j, which are rows (eq. (3) of "Fast kernel sparse coding"). Passes
+    alternate between codes, to a duality gap of 1e-6 of k(x, x), and a step of all atoms along the
+    gradient (11), scaled by its curvature (with ``partial_fit``, by that of all batches so far) and
+    shortened where it would not lower the objective.
+    Atoms that no signal uses become the worst represented signals. The paper's own algorithm is
+    ``method="fksc", change_tol=1e-3, step=1, dict_init="normal"``.
 
     Parameters
     ----------
     n_atoms : int, optional
-        Size of the dictionary; by default the number of features (the paper's square dictionary),
-        or all rows if there are fewer.
+        How many atoms; by default as many as features (as in the paper), at most all rows.
     alpha : float, default=0.1
-        Weight of |w|_1, in units of k(x, x) where that is 1 (RBF): between 0.001 and 0.1 in the
-        paper. A signal whose kernel values with all atoms stay below alpha has the code 0. It may
-        be changed after ``fit``, for sparser or more faithful codes over the same atoms.
+        Weight of |w|_1: 0.001 to 0.1 in the paper. A signal whose kernel values with all atoms
+        stay below alpha has the code 0. May be changed after ``fit``, for other codes.
     kernel : str, object or class, default="rbf"
         One whose gradient is known: "rbf", "linear", "poly", "sigmoid", "cosine" or "laplacian"
-        (almost everywhere), or an object or class with ``slopes`` (see ``similarity.Kernel``).
-        Under kernels that are not bounded (linear, poly, sigmoid) longer atoms would do with
-        smaller codes and evade the penalty: their norms are kept at the longest training row's,
-        at most.
+        (almost everywhere), or what has ``slopes`` (see ``similarity.Kernel``). Where it is not
+        bounded, atoms are kept no longer than the longest training row.
     gamma : float, "scale", "auto", "search" or None, default="scale"
-        Parameter of the kernel: a number above 0, None for the kernel's default (1 / n_features),
-        "scale" for 1 / (n_features * X.var()), "auto" for 1 / n_features, as in scikit-learn.
-        The width of the kernel decides how well signals are represented. "search" tries several
-        on a part of the rows, with the atoms asked for, and takes the one whose codes bring
-        held-out rows back with the smallest squared error in input space, all at the same mean
-        number of nonzeros (of those within a quarter of it, the one that needs the alpha nearest
-        to the given one).
+        As in ``KernelLinearizer``. "search" tries several on a part of the rows, with the atoms
+        asked for, and takes the one whose codes bring held-out rows back with the smallest squared
+        error, all at the same mean number of nonzeros (of those within a quarter of it, the one
+        that needs the alpha nearest to the given one).
     degree, coef0 : float
         Parameters of the kernels by name, as in scikit-learn.
     kernel_params : dict, optional
         The arguments of a class.
     method : {"lasso", "ksc", "fksc"}, default="lasso"
-        What solves for the codes, in ``fit`` and in ``transform``, as in ``sparse_encode``: the
-        paper's coordinate descent in one stage ("ksc") or in two ("fksc") has the same minimum and
-        is many times slower.
+        What solves for the codes, as in ``sparse_encode``: the paper's coordinate descent in one
+        stage ("ksc") or in two ("fksc") has the same minimum and is many times slower.
     change_tol : float, optional
         For "ksc" and "fksc": the paper's stops (at 1e-3) in place of the duality gap and of
-        ``tol``. Codes stop when a pass over their coefficients changes them by no more than this
-        share of their norm, or after 100 passes; learning stops when a pass changes the atoms by
-        no more than this share of theirs. Under wide kernels such codes are far from the minimum.
+        ``tol``: when a pass changes codes (after 100 passes at the latest), or atoms, by no more
+        than this share of their norm. Under wide kernels such codes are far from the minimum.
     step : float, optional
-        The paper's own step, between 0 and 2: atoms move against the gradient (11) by ``step`` / L,
-        L the largest curvature, whatever the objective does, and atoms that no signal uses stay.
-        Not for ``partial_fit``.
+        The paper's own step, between 0 and 2: by ``step`` / L, L the largest curvature, whatever
+        the objective does; atoms that no signal uses stay. Not for ``partial_fit``.
     positive : bool, default=False
         For "lasso": allow no negative coefficients.
     transform_n_nonzero_coefs : int, optional
-        Let ``transform`` code by orthogonal matching pursuit with so many atoms per signal, instead
-        of the l1 codes that atoms were learned for. At equal nonzeros its errors are smaller (no
-        shrinkage); the l1 codes adapt the nonzeros to each signal.
+        Let ``transform`` code by orthogonal matching pursuit with so many atoms per signal. At
+        equal nonzeros its errors are smaller; l1 codes adapt the nonzeros to each signal.
     max_iter : int, default=100
         The most passes of coding and moving.
     tol : float, default=1e-3
         Stop when three passes together lower the objective by no more than this share of it.
     dict_init : "normal" or array of shape (n_atoms, n_features), optional
-        Where atoms start: by default at random rows of the data, which is much better than the
-        paper's N(0, 1) ("normal"); or at these rows.
+        Atoms to start from: by default random rows, much better than the paper's "normal".
     warm_start : bool, default=False
-        Go on where the last ``fit`` of the same rows stopped, as if it had not; with other rows,
-        start from its dictionary.
+        Go on where the last ``fit`` of these rows stopped; with others, from its dictionary.
     sparse_output : bool, default=True
         Whether ``transform`` returns a CSR array or a dense one.
     random_state : int, RandomState or None
@@ -147,15 +128,14 @@ class KSCDL(KernelChoice, DictionaryCoder):
     components_ : array of shape (n_atoms_, n_features)
         The atoms of the best pass, in input space.
     objective_ : array of shape (n_iter_,)
-        The objective that every pass reached, summed over all signals; after ``partial_fit``, that
-        of the last batch.
+        The objective after every pass; after ``partial_fit``, that of the last batch.
     best_pass_ : int
         The pass of the lowest objective, counted from 0: ``components_`` are its atoms.
     gamma_ : float or None
         The kernel's gamma; None if it has none.
     gamma_scores_ : dict of arrays
         With ``gamma="search"``, what was tried: ``gamma``, ``error`` (the share of held-out squared
-        norm that is lost), and the ``n_nonzero`` (a row) and ``alpha`` that it was lost at.
+        norm that is lost), ``n_nonzero`` (per row) and ``alpha``.
     n_atoms_, n_iter_ : int
         What the data allowed, and the passes run.
     max_norm_ : float or None
@@ -166,6 +146,10 @@ class KSCDL(KernelChoice, DictionaryCoder):
     Notes
     -----
     Computed in float64, also for float32 rows: under a wide kernel all kernel values are near 1.
+
+    ``inverse_transform`` returns rows y with phi(y) nearest to sum_j w_j phi(d_j), by eq. (19):
+    ``codes @ components_`` under the linear kernel; under RBF and polynomial ones a local minimum,
+    from several starts. A code of zeros represents the row 0.
 
     Examples
     --------
@@ -223,26 +207,6 @@ class KSCDL(KernelChoice, DictionaryCoder):
         self.sparse_output = sparse_output
         self.random_state = random_state
 
-    @with_callbacks
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn a dictionary for the rows of X.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features)
-            Signals, without missing values (NaN).
-        y : ignored
-
-        Returns
-        -------
-        self
-        """
-        learn(self._fit, self, X, from_nothing=not self.warm_start)
-        return self
-
-    def _fit(self, X: Any) -> None:
-        run(self._learning(X))
-
     def _learning(self, X: Any) -> Run:
         self._check_parameters()
         X = validate_training(self, X)
@@ -261,26 +225,6 @@ class KSCDL(KernelChoice, DictionaryCoder):
             self.change_tol,
         )  # fmt: skip
         self._warn_of_empty_codes(X)
-
-    def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Take in a batch: code it, and take one step that lowers its objective.
-
-        The curvature of the batches so far, early ones fading, scales the step: atoms settle as
-        they have seen more. The first batches choose the starting atoms: their rows become atoms
-        until there are ``n_atoms``. The first one chooses gamma where that is a word.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features)
-            A batch of signals, without missing values (NaN).
-        y : ignored
-
-        Returns
-        -------
-        self
-        """
-        learn(self._partial_fit, self, X, from_nothing=False)
-        return self
 
     def _partial_fit(self, X: Any) -> None:
         self._check_parameters()
@@ -306,23 +250,6 @@ class KSCDL(KernelChoice, DictionaryCoder):
         atoms = state.dictionary.astype(dtype, copy=False)
         self._set(components_=atoms, state_=state, **pass_attributes(state))
 
-    def inverse_transform(self, codes: Any) -> Array:
-        """Return the rows that codes represent, by eq. (19): phi(y) nearest to sum_j w_j phi(d_j).
-
-        ``codes @ components_`` under the linear kernel; under RBF and polynomial ones a local
-        minimum, from several starts. A code of zeros represents the row 0.
-
-        Parameters
-        ----------
-        codes : dense or CSR array of shape (n_samples, n_atoms_)
-            Coefficients, as ``transform`` returns them.
-
-        Returns
-        -------
-        rows : array of shape (n_samples, n_features)
-        """
-        return by_rows(self._inverse_transform, codes, self, name="codes")
-
     def _inverse_transform(self, codes: Any) -> Array:
         codes = self._check_codes(codes)
         state: RowAtomsState = self._fitted()
@@ -330,9 +257,6 @@ class KSCDL(KernelChoice, DictionaryCoder):
 
     def _problem_over(self, rows: Array, atoms: Array) -> CodingProblem:
         return KernelProblem(rows, Expansion(self._kernel(), atoms))
-
-    def _problem(self, X: Array) -> CodingProblem:
-        return KernelProblem(X.astype(np.float64, copy=False), self._fitted().atoms)
 
     def _make_fitted(self, bring: Bring) -> "RowAtomsState":
         return RowAtomsState(self._kernel(), bring(self.components_))
@@ -455,7 +379,7 @@ class KSCDL(KernelChoice, DictionaryCoder):
         return kernel
 
     def _check_parameters(self) -> None:
-        check_parameters(self)
+        super()._check_parameters()
         self._check_coding()
         check_flag("positive", self.positive)
         if self.step is not None:
@@ -513,6 +437,9 @@ class RowAtomsState:
         return Expansion(self.kernel, self.components)
 
     @cached_property
-    def atoms(self) -> KernelAtoms:
-        """The atoms, to code rows of float64 over."""
+    def _atoms(self) -> KernelAtoms:
         return KernelAtoms(Expansion(self.kernel, self.components.astype(np.float64)))
+
+    def problem(self, X: Array) -> CodingProblem:
+        """Return the problem of coding rows over the atoms, in float64."""
+        return KernelProblem(X.astype(np.float64, copy=False), self._atoms)

@@ -4,20 +4,21 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.callback import with_callbacks
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from kernelatoms.coding.problem import CodingProblem, LinearProblem
 from kernelatoms.coding.pursuits import Lasso, Pursuit
+from kernelatoms.engine import Array
+from kernelatoms.estimators.base import unnamed
 from kernelatoms.estimators.coding.dictionary_coder import DictionaryCoder
 from kernelatoms.estimators.devices.border import learn
 from kernelatoms.estimators.devices.conversion import to_machine
 from kernelatoms.estimators.learners.base import (
+    BatchLearner,
+    DictionaryLearner,
     check_fitted_learner,
     check_ksvd,
-    check_parameters,
     check_size,
     check_sums_fit,
     choose_n_atoms,
@@ -30,7 +31,6 @@ from kernelatoms.estimators.learners.base import (
     pass_attributes,
     refuse_share,
 )
-from kernelatoms.estimators.naming import unnamed
 from kernelatoms.estimators.state_checks import (
     check_learner_state,
     check_moments,
@@ -49,27 +49,19 @@ from kernelatoms.estimators.validation import (
 )
 from kernelatoms.learning.gradients import project_to_ball
 from kernelatoms.learning.ksvd import KSVDUpdate
-from kernelatoms.learning.loop import Run, learn_batch, run
+from kernelatoms.learning.loop import Run, learn_batch
 from kernelatoms.learning.mod import BlockDescent, LeastSquares
 from kernelatoms.learning.state import LearnerState, atoms_from_rows, unit_rows
 from kernelatoms.similarity.base import check_flag
 
-Array = NDArray[Any]
-
-# With l1 codes, batch t weighs the sums of the past by (1 - 1/t) to this power. Of 2, 3 and 4, on
-# 8 x 8 and 12 x 12 patches of two photographs (six runs of the learner of benchmarks/online.py, 256
-# atoms, batches of 512, CPU time on one thread): to a held-out objective 0.1% above where the
-# slowest run ended, 3 takes 0.70 to 1.00 of the time of 2, to 1% above it 0.77 to 1.02. 4 takes
-# 0.63 to 1.00 and 0.72 to 1.14: better late, worse early.
+# With l1 codes, batch t weighs the sums of the past by (1 - 1/t) to this power; 2 is slower, 4
+# better late and worse early. See docs/decisions/034-online-learning.md.
 _FORGETTING = 3
 
 
 @unnamed
-class LinearLearner(DictionaryCoder):
-    """Learn atoms that are rows like the signals, for greedy or l1 codes.
-
-    A subclass defines how the dictionary is improved, ``_update``.
-    """
+class LinearLearner(DictionaryLearner, DictionaryCoder):
+    """Learn atoms that are rows, for greedy or l1 codes; a subclass says how (``_update``)."""
 
     n_nonzero_coefs_: int
     _on_devices = True
@@ -96,28 +88,6 @@ class LinearLearner(DictionaryCoder):
         self.warm_start = warm_start
         self.sparse_output = sparse_output
         self.random_state = random_state
-
-    @with_callbacks
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn a dictionary for the rows of X.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features)
-            Signals; those with missing values (NaN) are left out, with a warning, or refused with
-            ``alpha`` (``MOD``). Tensors are learned from where they are (float16 and bfloat16 in
-            float32); attributes are then tensors there.
-        y : ignored
-
-        Returns
-        -------
-        self
-        """
-        learn(self._fit, self, X, from_nothing=not self.warm_start)
-        return self
-
-    def _fit(self, X: Any) -> None:
-        run(self._learning(X))
 
     def _learning(self, X: Any) -> Run:
         self._check_parameters()
@@ -191,7 +161,7 @@ class LinearLearner(DictionaryCoder):
             self.n_nonzero_coefs_ = choose_n_nonzero(self.n_nonzero_coefs, n_features, limit)
 
     def _check_parameters(self) -> None:
-        check_parameters(self)
+        super()._check_parameters()
         check_choice("selection", self.selection, ("omp", "ols"))
 
     def _check_state(self) -> None:
@@ -218,18 +188,14 @@ class KSVD(LinearLearner):
     Parameters
     ----------
     n_atoms : int or float, optional
-        Size of the dictionary, or a share of the rows (a float up to 1); by default twice the
-        features, or all rows if there are fewer.
+        Atoms, or their share of the rows; by default twice the features, at most all rows.
     n_nonzero_coefs : int, optional
         The most atoms a signal uses; by default a tenth of the features, at least 1.
     selection : {"omp", "ols"}, default="omp"
-        How the pursuit picks atoms: by correlation (OMP), or by residual decrease (orthogonal
-        least squares), which takes 10 to 20% longer and leaves smaller residuals.
+        Pick atoms by correlation, or by residual decrease: smaller residuals, 10 to 20% slower.
     update : {"approximate", "exact"}, default="approximate"
-        How a pass improves the atoms: by two sweeps of two alternations each towards an atom's
-        leading singular pair, or by one sweep of exact singular vectors, as published. The first
-        leaves the smaller objective after one pass and is faster, and after twenty passes the two
-        are alike; the second works on the CPU alone.
+        Improve atoms by two sweeps of two alternations each towards their leading singular pairs,
+        or by one sweep of exact ones, as published: slower, on the CPU alone, and no better.
     max_iter : int, default=20
         The most passes of coding and updating.
     tol : float, default=1e-4
@@ -240,8 +206,7 @@ class KSVD(LinearLearner):
     dict_init : array of shape (n_atoms, n_features), optional
         Atoms to start from (scaled to unit norm), in place of ``init``.
     warm_start : bool, default=False
-        Go on where the last ``fit`` of the same rows stopped, as if it had not; with other rows,
-        start from its dictionary.
+        Go on where the last ``fit`` of these rows stopped; with others, from its dictionary.
     sparse_output : bool, default=True
         Whether ``transform`` returns a CSR array or a dense one.
     random_state : int, RandomState or None
@@ -252,8 +217,7 @@ class KSVD(LinearLearner):
     components_ : array of shape (n_atoms_, n_features)
         The atoms of the best pass, at unit norm.
     objective_ : array of shape (n_iter_,)
-        |X - W D|^2, summed over all signals, that every pass reached. Greedy codes of a better
-        dictionary may be worse, so it may rise; the best pass counts.
+        |X - W D|^2 over all signals after every pass; it may rise, and the best pass counts.
     best_pass_ : int
         The pass of the lowest objective, counted from 0: ``components_`` are its atoms.
     n_atoms_, n_nonzero_coefs_, n_iter_ : int
@@ -309,27 +273,23 @@ class KSVD(LinearLearner):
         check_ksvd(self)
 
 
-class MOD(LinearLearner):
+class MOD(BatchLearner, LinearLearner):
     """Learn a dictionary by MOD: sparse coding, then the best dictionary for the codes.
 
     With greedy codes, minimises |X - W D|^2 over codes W with few nonzeros per row and unit-norm
     atoms D (Engan, Aase and Husoy, 1999). With ``alpha``, minimises half of |X - W D|^2 plus alpha
-    times the sum of the absolute coefficients over atoms of at most unit norm, by block coordinate
-    descent (Mairal, Bach, Ponce and Sapiro, 2010). Either update needs sums over rows only, so
-    ``partial_fit`` learns from data that comes in batches: with ``alpha``, that is online
-    dictionary learning. Atoms that no signal uses become the worst represented signals.
+    |W|_1 over atoms of at most unit norm, by block coordinate descent (Mairal, Bach, Ponce and
+    Sapiro, 2010); ``partial_fit`` is then online dictionary learning. Atoms that no signal uses
+    become the worst represented signals.
 
     Parameters
     ----------
     n_atoms : int or float, optional
-        Size of the dictionary, or a share of the rows (a float up to 1); by default twice the
-        features, or all rows if there are fewer.
+        Atoms, or their share of the rows; by default twice the features, at most all rows.
     n_nonzero_coefs : int, optional
-        The most atoms a signal uses; by default a tenth of the features, at least 1. Not with
-        ``alpha``.
+        The most atoms a signal uses; by default a tenth of the features. Not with ``alpha``.
     selection : {"omp", "ols"}, default="omp"
-        How the greedy pursuit picks atoms: by correlation (OMP), or by residual decrease
-        (orthogonal least squares), which takes 10 to 20% longer and leaves smaller residuals.
+        Pick atoms by correlation, or by residual decrease: smaller residuals, 10 to 20% slower.
     alpha : float, optional
         Code by the l1 penalty of this weight instead of greedily.
     positive : bool, default=False
@@ -341,14 +301,12 @@ class MOD(LinearLearner):
     dict_init : array of shape (n_atoms, n_features), optional
         Atoms to start from (scaled to unit norm); by default random rows of the data.
     warm_start : bool, default=False
-        Go on where the last ``fit`` of the same rows stopped, as if it had not; with other rows,
-        start from its dictionary.
+        Go on where the last ``fit`` of these rows stopped; with others, from its dictionary.
     sparse_output : bool, default=True
         Whether ``transform`` returns a CSR array or a dense one.
     forget : float, optional
-        Weight of the past at every ``partial_fit``, above 0 and at most 1: below 1, sums from
-        early, poor codes decay. By default 1 for greedy codes; with ``alpha`` batch t weighs the
-        past by (1 - 1/t)^3, so that early codes decay and late ones average.
+        Weight of the past at every ``partial_fit``, above 0 and at most 1; below 1, sums of early,
+        poor codes fade. By default 1; with ``alpha``, (1 - 1/t)^3 at batch t.
     random_state : int, RandomState or None
         Seeds the start.
 
@@ -357,9 +315,8 @@ class MOD(LinearLearner):
     components_ : array of shape (n_atoms_, n_features)
         The atoms of the best pass, at unit norm; with ``alpha``, of at most unit norm.
     objective_ : array of shape (n_iter_,)
-        What every pass reached, summed over all signals; after ``partial_fit``, what the sums so
-        far give. Greedy codes of a better dictionary may be worse, so it may rise, and the best
-        pass counts; with ``alpha`` it does not.
+        What is minimised, over all signals, after every pass; after ``partial_fit``, by the sums
+        so far. Without ``alpha`` it may rise, and the best pass counts.
     best_pass_ : int
         The pass of the lowest objective, counted from 0: ``components_`` are its atoms.
     n_atoms_, n_nonzero_coefs_, n_iter_ : int
@@ -420,26 +377,6 @@ class MOD(LinearLearner):
         self.positive = positive
         self.forget = forget
 
-    def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Take in a batch: code it, add its sums to the past ones, improve the dictionary.
-
-        The first batches choose the starting atoms: their rows become atoms until there are
-        ``n_atoms``. After ``fit``, batches add to the sums of its best pass.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features)
-            A batch of signals; those with missing values (NaN) are left out, with a warning, or
-            refused with ``alpha``.
-        y : ignored
-
-        Returns
-        -------
-        self
-        """
-        learn(self._partial_fit, self, X, from_nothing=False)
-        return self
-
     def _partial_fit(self, X: Any) -> None:
         self._check_parameters()
         first = not hasattr(self, "components_")
@@ -459,9 +396,8 @@ class MOD(LinearLearner):
     def change_coordinates(self, change: Any) -> Self:
         """Bring atoms, and the sums of past rows, to other coordinates of the same vectors.
 
-        What ``KernelLinearizer.renew`` asks for: signals that come later have new coordinates,
-        and the dictionary goes on from what it has learned. Atoms stay at unit norm (with
-        ``alpha``, at most); those of which nothing is left are 0, and later batches replace them.
+        What ``KernelLinearizer.renew`` asks for; learning then goes on. Atoms stay at unit norm
+        (with ``alpha``, at most); where nothing is left of one, later batches replace it.
 
         Parameters
         ----------
@@ -497,13 +433,10 @@ class MOD(LinearLearner):
     def _pursuit(self) -> Pursuit:
         if self.alpha is not None:
             return Lasso(check_real("alpha", self.alpha, low=0, low_open=True), self.positive)
-        return greedy_pursuit(self, self.n_nonzero_coefs_, self.positive)
+        return super()._pursuit()
 
     def _joint_pursuit(self, n_atoms: int, n_nonzero: int | None) -> Pursuit:
-        if self.alpha is not None:
-            return self._pursuit()
-        count = min(n_nonzero or self.n_nonzero_coefs_, n_atoms, self.n_features_in_)
-        return greedy_pursuit(self, count, self.positive)
+        return super()._joint_pursuit(n_atoms, n_nonzero) if self._is_greedy else self._pursuit()
 
     def _update(self) -> Any:
         return LeastSquares() if self.alpha is None else BlockDescent(float(self.alpha))

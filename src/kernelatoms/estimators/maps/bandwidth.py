@@ -5,21 +5,18 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
 from sklearn.base import clone
 
 from kernelatoms.coding.problem import CodingProblem
+from kernelatoms.engine import Array
 from kernelatoms.similarity import Kernel
-
-Array = NDArray[Any]
 
 # Rows to try on, more if the atoms asked for need them, and the passes of every trial.
 _ROWS = 800
 _ROWS_AN_ATOM = 2
 _PASSES = 3
 _HELD_OUT = 0.25
-# From kernels so wide that rows at the median distance look alike to kernels so narrow that they
-# look unrelated: gamma times the median of what it multiplies.
+# Gamma times the median of what it multiplies: from rows there alike to rows there unrelated.
 _SIZES = np.geomspace(1 / 64, 16, 7)
 # Errors within this share of the smallest count as equal: other rows would order them otherwise.
 _TIE = 0.25
@@ -37,29 +34,12 @@ def choose_gamma(
     Every candidate learns briefly from some rows, with as many atoms as were asked for where
     these rows allow it (two rows per atom). Other rows are coded, decoded, and compared with what
     they were, in input space: feature spaces of different gammas have no common measure. Nor has
-    ``alpha``: the same weight leaves many nonzeros under one gamma and none under another. So the
-    candidates are compared at equal mean nonzeros per row, each with the alpha that leads there: at
-    the median of what they use at the alpha asked for, at least 1.
+    ``alpha``, so that all are compared at equal mean nonzeros per row, each with the alpha that
+    leads there: at the median of what they use at the alpha asked for, at least 1.
 
-    Parameters
-    ----------
-    learner : KSCDL
-        The learner whose gamma is looked for.
-    kernel : Kernel
-        Its kernel, of any gamma.
-    X : array of shape (n_samples, n_features)
-        Training rows.
-    rng : RandomState
-        Chooses the rows to try on.
-
-    Returns
-    -------
-    gamma : float
-        Of the smallest error; of those within a quarter of it, the one that needs the alpha
-        nearest to that asked for.
-    scores : dict of arrays of shape (n_tried,)
-        ``gamma``; ``error``, the share of held-out squared norm that is lost; ``n_nonzero``, the
-        mean nonzeros per row there; ``alpha``, the weight that led to them.
+    The gamma is that of the smallest error; of those within a quarter of it, the one that needs the
+    alpha nearest to that asked for. Scores are arrays: ``gamma``; ``error``, the share of held-out
+    squared norm that is lost; ``n_nonzero``, the mean nonzeros per row; ``alpha`` that led to them.
     """
     if len(X) < 4:
         raise ValueError(

@@ -1,34 +1,46 @@
 """Missing values: ``NearestImputer``; ``TrainingImputer``, medians in learning, and only there."""
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import OneToOneFeatureMixin, TransformerMixin
+from sklearn.base import OneToOneFeatureMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from kernelatoms.estimators.base import Estimator
-from kernelatoms.estimators.devices.border import by_rows, learn
+from kernelatoms.engine import Array
+from kernelatoms.estimators.base import Transformer
+from kernelatoms.estimators.devices.border import learn
 from kernelatoms.estimators.state_checks import check_features, require_floats
 from kernelatoms.estimators.validation import FLOATS, check_count
 from kernelatoms.features.imputation import fill_from_nearest
 from kernelatoms.similarity.missing import rows_with_missing
 
-Array = NDArray[Any]
-
 # Standard deviations from the median that count as further than anything: squares stay numbers.
 _FARTHEST = 1e3
 
 
-class TrainingImputer(OneToOneFeatureMixin, TransformerMixin, Estimator):
+class _Imputer(OneToOneFeatureMixin, Transformer):
+    medians_: Array
+
+    def _transform(self, X: Any) -> Array:
+        check_is_fitted(self)
+        return self._filled(self._checked(X, reset=False))
+
+    def _filled(self, X: Array) -> Array:
+        raise NotImplementedError
+
+    def _checked(self, X: Any, *, reset: bool = True) -> Any:
+        return validate_data(self, X, dtype=FLOATS, ensure_all_finite="allow-nan", reset=reset)
+
+
+class TrainingImputer(_Imputer):
     """Fill missing values (NaN) for learning; leave them missing in rows to be coded.
 
     Dictionaries are learned from complete rows, and rows are coded best by what is observed of
-    them. As the first step of a pipeline this gives both: ``fit_transform``, which a pipeline's
-    ``fit`` calls, fills with medians; ``transform``, which its ``predict`` and ``transform`` call,
-    fills nothing but rows of which nothing at all is known. All later steps must take NaN, as
-    ``StandardScaler``, ``RowNormalizer``, ``KernelLinearizer`` and most learners here do.
+    them. As the first step of a pipeline this gives both: ``fit_transform``, which ``fit`` calls,
+    fills with medians; ``transform`` fills only rows of which nothing is known. All later steps
+    must take NaN, as ``StandardScaler`` and most estimators here do.
 
     Attributes
     ----------
@@ -47,22 +59,6 @@ class TrainingImputer(OneToOneFeatureMixin, TransformerMixin, Estimator):
     [3. 3.] [ 3. nan]
     """
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Find the median of every column.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features)
-            Training rows, NaN where values are missing.
-        y : ignored
-
-        Returns
-        -------
-        self
-        """
-        learn(self._fit, self, X)
-        return self
-
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Array:
         """Find the medians, and return the training rows filled with them.
 
@@ -80,34 +76,18 @@ class TrainingImputer(OneToOneFeatureMixin, TransformerMixin, Estimator):
             Complete rows.
         """
         X = learn(self._fit, self, X)
-        return self._filled(X, rows_with_missing(X))
-
-    def transform(self, X: Any) -> Array:
-        """Return the rows as they are; those of which nothing is known as medians.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features)
-            Rows, NaN where values are missing.
-
-        Returns
-        -------
-        rows : array of shape (n_samples, n_features)
-        """
-        return by_rows(self._transform, X, self)
-
-    def _transform(self, X: Any) -> Array:
-        check_is_fitted(self)
-        X = validate_data(self, X, dtype=FLOATS, ensure_all_finite="allow-nan", reset=False)
-        rows = rows_with_missing(X)
-        return self._filled(X, rows[np.isnan(X[rows]).all(axis=1)])
+        return self._with_medians(X, rows_with_missing(X))
 
     def _fit(self, X: Any) -> Array:
-        X = validate_data(self, X, dtype=FLOATS, ensure_all_finite="allow-nan")
-        self.medians_: Array = _medians(X)
+        X = self._checked(X)
+        self.medians_ = _medians(X)
         return X
 
-    def _filled(self, X: Array, rows: NDArray[np.intp]) -> Array:
+    def _filled(self, X: Array) -> Array:
+        rows = rows_with_missing(X)
+        return self._with_medians(X, rows[np.isnan(X[rows]).all(axis=1)])
+
+    def _with_medians(self, X: Array, rows: NDArray[np.intp]) -> Array:
         if not len(rows):
             return X
         filled = X.copy()
@@ -119,32 +99,25 @@ class TrainingImputer(OneToOneFeatureMixin, TransformerMixin, Estimator):
         """Refuse fitted attributes that contradict each other; see ``fitted``."""
         require_floats(self, "medians_", (check_features(self),))
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
 
-
-class NearestImputer(OneToOneFeatureMixin, TransformerMixin, Estimator):
+class NearestImputer(_Imputer):
     """Fill missing values (NaN) with the means of what the nearest training rows have there.
 
     How far two rows are is the mean, over the entries that both have, of their squared differences
     in units of the columns' standard deviations; rows with no entry in common are no neighbours,
     and columns of one value do not count. Where none of a row's neighbours has an entry, it takes
-    the column's median. For models that take complete rows only, and for most others: where values
-    are missing at random, rows filled like this are classified far better than rows filled with
-    medians, and mostly better than by what is observed of them alone (``TrainingImputer``).
+    the column's median. Where values are missing at random, rows filled like this are classified
+    far better than rows filled with medians, and mostly better than by what is observed of them
+    alone (``TrainingImputer``).
 
-    Training rows are filled as any others. One that is kept is its own nearest row, and has
-    nothing to give where it has gaps itself.
+    Training rows are filled as any others; one that is kept has nothing to give to itself.
 
     Parameters
     ----------
     n_neighbors : int, default=15
         How many of the nearest rows give what they have; all of them where there are no more.
     max_rows : int, default=5000
-        How many training rows are kept at most, to fill from; of more, so many are drawn.
+        The most training rows that are kept, to fill from; of more, so many are drawn.
     random_state : int, RandomState or None
         Seeds the draw.
 
@@ -182,27 +155,11 @@ class NearestImputer(OneToOneFeatureMixin, TransformerMixin, Estimator):
         self.max_rows = max_rows
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Keep rows to fill from.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features)
-            Training rows, NaN where values are missing.
-        y : ignored
-
-        Returns
-        -------
-        self
-        """
-        learn(self._fit, self, X)
-        return self
-
     def _fit(self, X: Any) -> None:
         check_count("n_neighbors", self.n_neighbors)
         max_rows = check_count("max_rows", self.max_rows)
-        X = validate_data(self, X, dtype=FLOATS, ensure_all_finite="allow-nan")
-        self.medians_: Array = _medians(X)
+        X = self._checked(X)
+        self.medians_ = _medians(X)
         self.scales_: Array = _scales(X, self.medians_)
         rows = np.arange(len(X))
         if len(X) > max_rows:
@@ -210,23 +167,7 @@ class NearestImputer(OneToOneFeatureMixin, TransformerMixin, Estimator):
             rows = np.sort(draw.choice(len(X), max_rows, replace=False))
         self.rows_: Array = X[rows]
 
-    def transform(self, X: Any) -> Array:
-        """Return complete rows: what is missing comes from the nearest rows.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features)
-            Rows, NaN where values are missing.
-
-        Returns
-        -------
-        rows : array of shape (n_samples, n_features)
-        """
-        return by_rows(self._transform, X, self)
-
-    def _transform(self, X: Any) -> Array:
-        check_is_fitted(self)
-        X = validate_data(self, X, dtype=FLOATS, ensure_all_finite="allow-nan", reset=False)
+    def _filled(self, X: Array) -> Array:
         holed = rows_with_missing(X)
         if not len(holed):
             return X
@@ -257,12 +198,6 @@ class NearestImputer(OneToOneFeatureMixin, TransformerMixin, Estimator):
             raise ValueError("NearestImputer.rows_ must hold at least one row.")
         require_floats(self, "medians_", (n_features,))
         require_floats(self, "scales_", (n_features,), low=0)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
 
 
 def _medians(X: Array) -> Array:

@@ -6,17 +6,14 @@ from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from kernelatoms.engine import is_device_array, machine
+from kernelatoms.engine import Array, is_device_array, machine
 from kernelatoms.estimators.devices.conversion import enter, rebuilt, to_machine
 from kernelatoms.estimators.state_checks import require_floats, require_rows
 from kernelatoms.similarity import Kernel, make_kernel
 from kernelatoms.similarity.contrast import Limits, warn_if_blind
 from kernelatoms.similarity.factory import check_kernel, check_machine, is_precomputed
 from kernelatoms.similarity.user_kernels import UserKernel
-
-Array = NDArray[Any]
 
 _CHECKED: ContextVar[bool] = ContextVar("_CHECKED", default=False)
 

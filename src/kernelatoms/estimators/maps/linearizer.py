@@ -1,21 +1,19 @@
 """``KernelLinearizer``: rows to virtual samples, so that linear methods work in feature space."""
 
 from functools import cached_property
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from kernelatoms.engine import machine
-from kernelatoms.estimators.base import Bring, Estimator
+from kernelatoms.engine import Array, machine
+from kernelatoms.estimators.base import Bring, Transformer
 from kernelatoms.estimators.devices.border import at_once, by_rows, learn
 from kernelatoms.estimators.devices.conversion import enter, to_machine
 from kernelatoms.estimators.maps.kernel_choice import KernelChoice, kernel_on
 from kernelatoms.estimators.state_checks import check_features, require_count, require_floats
-from kernelatoms.estimators.unused_arguments import refuse_unused
 from kernelatoms.estimators.validation import (
     FLOATS,
     check_any,
@@ -23,14 +21,13 @@ from kernelatoms.estimators.validation import (
     check_complete,
     check_count,
     check_real,
+    check_row_numbers,
     clip_count,
+    refuse_unused,
     validate_new,
     validate_training,
 )
-from kernelatoms.features.expansion import Expansion
-from kernelatoms.features.imputation import shrink_to_energy, warn_of_estimates
-from kernelatoms.features.linear_algebra import OVERFLOW
-from kernelatoms.features.linearize import (
+from kernelatoms.features.coordinates import (
     Eigensolver,
     change_of_coordinates,
     check_training_kernel,
@@ -39,31 +36,42 @@ from kernelatoms.features.linearize import (
     nystroem_error,
     ridge_preimage,
 )
+from kernelatoms.features.expansion import Expansion
+from kernelatoms.features.imputation import shrink_to_energy, warn_of_estimates
+from kernelatoms.features.linear_algebra import OVERFLOW
 from kernelatoms.features.memory import check_fits
-from kernelatoms.features.ridge_preimage import MOST_ROWS, InverseMap, learn_inverse_map, more_rows
+from kernelatoms.features.preimage_methods import (
+    MOST_ROWS,
+    InverseMap,
+    learn_inverse_map,
+    more_rows,
+)
 from kernelatoms.features.samplers import SAMPLERS
 from kernelatoms.similarity import Kernel
 from kernelatoms.similarity.contrast import Limits
 from kernelatoms.similarity.missing import rows_with_missing
 
-Array = NDArray[Any]
-
 #: What ``solver`` may be.
 SOLVERS = ("auto", "full", "randomized")
 _DEFAULT_LANDMARKS = 500
-# With these, 300 components of 5,000 USPS rows come within a thousandth of the best.
+# See docs/decisions/017-block-krylov.md.
 _N_OVERSAMPLES, _N_PASSES = 20, 16
 
 # Where kernel values of float32 rows differ by so many eps, one coordinate is left of 30 to 400.
 _ALIKE = 256
 
 
-class KernelLinearizer(KernelChoice, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
+class KernelLinearizer(KernelChoice, ClassNamePrefixFeaturesOutMixin, Transformer):
     """Map rows to virtual samples, whose inner products approximate a kernel.
 
     ``F = transform(X)`` has ``F @ F.T`` close to ``k(X, X)`` (equal, if every row is a landmark),
     so that any linear method on F is that method under the kernel. This is Algorithm 1 of
     Golts and Elad, *Linearized kernel dictionary learning*, 2016: a Nystroem map of reduced rank.
+
+    ``fit`` leaves rows with missing values (NaN) out, with a warning. ``transform`` estimates their
+    virtual samples from what is observed, and shrinks those above the estimate of k(x, x) to it;
+    "chi2", "additive_chi2", "precomputed" and functions refuse NaN. Tensors are mapped where they
+    are (float16 and bfloat16 in float32).
 
     Parameters
     ----------
@@ -73,47 +81,39 @@ class KernelLinearizer(KernelChoice, ClassNamePrefixFeaturesOutMixin, Transforme
         ``__call__`` and what else it knows of ``similarity.Kernel``, or a class of such; or
         ``"precomputed"``: then fit takes k(train, train) and transform k(new, train).
     gamma : float, "scale", "auto", "spread" or None, default="scale"
-        Parameter of the kernels by name: a number above 0, or a word. "scale" fits it to the
-        training rows: 1 / (n_features * X.var()) as in scikit-learn's ``SVC``; for "laplacian",
-        "chi2", "sigmoid" and distances 1 over the mean of what it multiplies (l1 distances,
-        squared norms, ...), which no variance tells. "spread" makes rows at the mean squared
-        distance (the mean of whatever gamma multiplies) similar by a half. "auto" is
-        1 / n_features. None is the default of ``sklearn.metrics.pairwise``, whatever the rows:
-        1 / n_features, 1 for "chi2" (0.5 for distances). Other kernels bring their own.
+        Parameter of the kernels by name: a number above 0, or a word. "scale" is
+        1 / (n_features * X.var()) of the training rows, as in scikit-learn's ``SVC``; for
+        "laplacian", "chi2", "sigmoid" and distances, 1 over the mean of what gamma multiplies (l1
+        distances, squared norms, ...). "spread" makes rows at the mean of what it multiplies
+        (squared distances, for "rbf") similar by a half. "auto" is 1 / n_features. None is the
+        default of ``sklearn.metrics.pairwise``: 1 / n_features, 1 for "chi2" (0.5 for distances).
     degree, coef0 : float
-        Parameters of the kernels by name, as in scikit-learn; ``kernel="poly", degree=4, gamma=1,
-        coef0=0`` is the paper's (x'y)^4.
+        As in scikit-learn; ``kernel="poly", degree=4, gamma=1, coef0=0`` is the paper's (x'y)^4.
     kernel_params : dict, optional
         Further arguments of a function, or the arguments of a class.
     n_landmarks : int or float, optional
-        How many landmarks, or which share of the rows (a float up to 1); by default 500 or all
-        rows if there are fewer. scikit-learn's Nystroem calls this n_components.
+        Landmarks, or their share of the rows; by default 500, at most all rows. scikit-learn's
+        Nystroem calls this n_components.
     n_components : int, optional
-        The rank of the map: how many coordinates a virtual sample has. By default as many as
-        the landmarks support.
+        The rank of the map: coordinates of a virtual sample; by default all there are.
     sampling : str or array of shape (n_landmarks, n_features), default="uniform"
-        "uniform", "diagonal" (in proportion to k(x, x)^2: uniform on unit rows with RBF or
-        homogeneous polynomial kernels), "column-norm", "kmeans", "coreset" (rows that the mean
-        represents badly), "rpcholesky" (randomly pivoted Cholesky: rows in proportion to what
-        those before leave of k(x, x)), or the landmarks themselves (rows; row numbers if
-        precomputed).
+        "uniform", "diagonal" (in proportion to k(x, x)^2), "column-norm", "kmeans", "coreset" (rows
+        that the mean represents badly), "rpcholesky" (randomly pivoted Cholesky: in proportion to
+        what is left of k(x, x)), or the landmarks themselves (row numbers, if precomputed).
     solver : {"auto", "full", "randomized"}, default="auto"
-        Eigen-decomposition of the landmarks' kernel matrix. "randomized" is a randomised block
-        Krylov method (Halko et al., 2011), whose basis has 3.2 times ``n_components +
-        n_oversamples`` vectors by default; where that is not less than the landmarks, it is
-        "full". "auto" is randomised from 1,000 landmarks on if the basis has at most half as
-        many vectors: up to about a seventh as many components.
+        Eigen-decomposition of the landmarks' kernel matrix. "randomized" is a block Krylov method
+        (Halko et al., 2011) with a basis of 3.2 times ``n_components + n_oversamples`` vectors by
+        default; where that is not less than the landmarks, it is "full". "auto" is randomised from
+        1,000 landmarks on if the basis has at most half as many vectors.
     n_oversamples : int, default=20
         The randomised solver multiplies by blocks of a fifth of ``n_components + n_oversamples``
         vectors. Not with ``solver="full"``.
     n_passes : int, default=16
-        How many such products it takes; not with ``solver="full"``. More are more accurate and
-        slower. With the defaults, 300 components of 5,000 rows of USPS were within a thousandth of
-        the best approximation in the spectral norm; where eigenvalues fall fast, ten are enough.
+        How many such products it takes; not with ``solver="full"``. Where eigenvalues fall fast,
+        ten are enough. See docs/decisions/017-block-krylov.md.
     dtype : {None, "float32", "float64"}, default=None
         The type of virtual samples; None for that of the rows. With "float32" kernel values are
-        computed in it too, where that costs no coordinate: in about half the time. Columns should
-        then be scaled first, since those far from 0 lose digits.
+        computed in it too, where that costs no coordinate, in half the time: scale columns first.
     random_state : int, RandomState or None
         Seeds the sampling and the randomised solver.
 
@@ -175,24 +175,6 @@ class KernelLinearizer(KernelChoice, ClassNamePrefixFeaturesOutMixin, Transforme
         self.dtype = dtype
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Choose landmarks among the rows of X and factor their kernel matrix.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features)
-            Training rows; those with missing values (NaN) are left out, with a warning. k(train,
-            train) with ``kernel="precomputed"``. Tensors are mapped where they are (float16 and
-            bfloat16 in float32); attributes are then tensors there.
-        y : ignored
-
-        Returns
-        -------
-        self
-        """
-        learn(self._fit, self, X)
-        return self
-
     def _fit(self, X: Any) -> None:
         kernel = self._asked_kernel()
         solver = self._check_solver()
@@ -211,8 +193,7 @@ class KernelLinearizer(KernelChoice, ClassNamePrefixFeaturesOutMixin, Transforme
         """Choose new landmarks among the rows of X, and return how coordinates change.
 
         For rows that come in a stream and drift away from the landmarks. The kernel stays as
-        ``fit`` chose it, gamma too, so that rows are compared as before; landmarks are chosen
-        as ``sampling`` and ``n_landmarks`` say.
+        ``fit`` chose it; landmarks are chosen as ``sampling`` and ``n_landmarks`` say.
 
         Parameters
         ----------
@@ -223,10 +204,9 @@ class KernelLinearizer(KernelChoice, ClassNamePrefixFeaturesOutMixin, Transforme
         Returns
         -------
         change : array of shape (n_components_ before, n_components_)
-            ``F @ change`` is about ``transform(X)``, where F were the virtual samples of X under
-            the old map: least squares over the rows X. It serves atoms of old coordinates, too,
-            which are sums of rows: ``MOD.change_coordinates`` takes it. Exact for what both maps
-            span; the identity where no landmark changes.
+            ``F @ change`` is about ``transform(X)``, by least squares, where F were the virtual
+            samples of X under the old map. ``MOD.change_coordinates`` takes it, for atoms. Exact
+            for what both maps span; the identity where no landmark changes.
         """
         change: Array = learn(self._renew, self, X, from_nothing=False)
         return change
@@ -293,24 +273,6 @@ class KernelLinearizer(KernelChoice, ClassNamePrefixFeaturesOutMixin, Transforme
         """Coordinates of float32 kernel values that are nearly all the same are noise."""
         return Limits(alike=_ALIKE * float(np.finfo(X.dtype).eps))
 
-    def transform(self, X: Any) -> Array:
-        """Return the virtual samples of X (eq. (24)), computed in blocks.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features)
-            Rows; k(new, train) with ``kernel="precomputed"``. Virtual samples of rows with
-            missing values (NaN) are estimated from what is observed, under all kernels but
-            "chi2", "additive_chi2", "precomputed" and functions; where their squared norm is
-            above the estimate of k(x, x), they are shrunk to it, with a warning if it is far
-            above in many rows.
-
-        Returns
-        -------
-        F : array of shape (n_samples, n_components_)
-        """
-        return by_rows(self._transform, X, self, frames=True)
-
     def _transform(self, X: Any) -> Array:
         check_is_fitted(self)
         return self._transformed(self._validate_new(X))
@@ -337,9 +299,8 @@ class KernelLinearizer(KernelChoice, ClassNamePrefixFeaturesOutMixin, Transforme
     def inverse_transform(self, F: Any) -> Array:
         """Return rows whose virtual samples are about F: exact pre-images seldom exist.
 
-        A kernel ridge regression of training rows on their virtual samples, whose width and ridge
-        leave-one-out errors choose, learned when it is first asked for. It is not linear; the
-        best linear map, for sums and differences such as atoms, is ``F @ preimage_coef_``.
+        A kernel ridge regression of training rows on their virtual samples, tuned by leave-one-out
+        errors. It is not linear; the best linear map, for atoms say, is ``F @ preimage_coef_``.
 
         Parameters
         ----------
@@ -426,7 +387,11 @@ class KernelLinearizer(KernelChoice, ClassNamePrefixFeaturesOutMixin, Transforme
     def _choose_landmarks(self, X: Array, kernel: Kernel, rng: np.random.RandomState) -> Array:
         if not isinstance(self.sampling, str):
             landmarks = self._given_landmarks(X)
-            self._check_count_of(landmarks)
+            if self.n_landmarks not in (None, len(landmarks)):
+                raise ValueError(
+                    f"n_landmarks={self.n_landmarks}, but sampling gives {len(landmarks)} "
+                    "landmarks; leave n_landmarks out or make them agree."
+                )
             return landmarks
         check_choice("sampling", self.sampling, tuple(SAMPLERS))
         n_samples = len(X)
@@ -446,24 +411,10 @@ class KernelLinearizer(KernelChoice, ClassNamePrefixFeaturesOutMixin, Transforme
         )
         return SAMPLERS[self.sampling](X, kernel, count, rng)
 
-    def _check_count_of(self, landmarks: Array) -> None:
-        """Refuse a number of landmarks that is not that of those given."""
-        if self.n_landmarks is not None and self.n_landmarks != len(landmarks):
-            raise ValueError(
-                f"n_landmarks={self.n_landmarks}, but sampling gives {len(landmarks)} landmarks; "
-                "leave n_landmarks out or make them agree."
-            )
-
     def _given_landmarks(self, X: Array) -> Array:
         if self._precomputed:
             rows = np.asarray(enter(self.sampling, "_"), like=X)
-            if rows.ndim != 1 or rows.dtype.kind not in "iu" or not len(rows):
-                raise ValueError(
-                    "With kernel='precomputed', sampling must be a name or a list of row numbers."
-                )
-            if rows.min() < 0 or rows.max() >= len(X):
-                raise ValueError(f"sampling holds row numbers outside 0..{len(X) - 1}.")
-            return rows[:, None]
+            return check_row_numbers("sampling", rows, len(X), "a name or ")[:, None]
         if np.ndim(self.sampling) != 2:
             names = ", ".join(repr(name) for name in SAMPLERS)
             raise ValueError(
@@ -484,7 +435,8 @@ class KernelLinearizer(KernelChoice, ClassNamePrefixFeaturesOutMixin, Transforme
         tags.input_tags.pairwise = self._precomputed
         tags.input_tags.sparse = True  # dense inside
         tags.input_tags.allow_nan = self._takes_missing  # in transform; fit leaves such rows out
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"] if self.dtype is None else []
+        if self.dtype is not None:
+            tags.transformer_tags.preserves_dtype = []
         return tags
 
 
@@ -538,20 +490,10 @@ def _nystrom_error(X: Any, linearizer: KernelLinearizer) -> float:
 
 
 class MapState:
-    """The fitted state of a map of rows to virtual samples.
+    """The fitted state of a map: virtual samples are ``k(X, landmarks) @ coef``.
 
-    Parameters
-    ----------
-    kernel : Kernel
-        What compares rows with landmarks.
-    landmarks : array of shape (n_landmarks, n_features), or row numbers
-        The landmarks.
-    coef : array of shape (n_landmarks, n_components)
-        Virtual samples are ``k(X, landmarks) @ coef``.
-    asked : dtype, optional
-        The type asked for: virtual samples are computed in it where ``coef`` has it.
-    preimage_rows : array of shape (n, n_features), optional
-        Training rows besides the landmarks, from which the pre-image map is learned.
+    They are computed in the type ``asked`` for where ``coef`` has it. ``preimage_rows`` are further
+    training rows, from which the pre-image map is learned.
     """
 
     def __init__(

@@ -3,25 +3,20 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernelatoms.engine import Array
 from kernelatoms.estimators.maps.kernel_choice import KernelChoice
 from kernelatoms.estimators.maps.linearizer import KernelLinearizer
 from kernelatoms.estimators.validation import check_count, clip_count
 
-Array = NDArray[Any]
-
 DEFAULT_ATOMS = 500
-# Default number of landmarks per atom. One per atom loses up to three points on faces and half a
-# point on digits (python -m reproduction ksad/ablation); more than four were not tried.
+# Default number of landmarks per atom; one loses up to three points on faces and half a point on
+# digits (python -m reproduction ksad/ablation), more than four were not tried.
 _LANDMARKS_AN_ATOM = 4
 
 
 class LowRankMap(KernelChoice):
-    """Estimators with as many atoms as their kernel map has coordinates.
-
-    Their parameters: those of a kernel, n_atoms, n_landmarks, sampling, solver.
-    """
+    """Estimators with as many atoms as their kernel map has coordinates."""
 
     n_atoms: Any
     n_landmarks: int | float | None
@@ -29,11 +24,7 @@ class LowRankMap(KernelChoice):
     solver: str
 
     def _fit_map(self, X: Array, rng: np.random.RandomState) -> KernelLinearizer:
-        """Return the map that training rows lead to: its rank is the number of atoms.
-
-        More atoms than rows, landmarks or independent rows are clipped, with a warning where they
-        were asked for.
-        """
+        """Return the map that training rows lead to: its rank is the number of atoms."""
         n_atoms = self._wanted_atoms(len(X))
         n_landmarks = self.n_landmarks
         if n_landmarks is None and isinstance(self.sampling, str):

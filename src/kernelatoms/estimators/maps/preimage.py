@@ -3,17 +3,20 @@
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import check_array
 
+from kernelatoms.engine import Array
 from kernelatoms.estimators.devices.border import on_cpu
-from kernelatoms.estimators.unused_arguments import refuse_unused
-from kernelatoms.estimators.validation import FLOATS, check_choice, check_count, check_real
+from kernelatoms.estimators.validation import (
+    FLOATS,
+    check_choice,
+    check_count,
+    check_real,
+    refuse_unused,
+)
 from kernelatoms.features.preimage import preimage_rows
 from kernelatoms.similarity import make_kernel
 from kernelatoms.similarity.factory import check_kernel, is_precomputed
-
-Array = NDArray[Any]
 
 _METHODS = ("auto", "fixed-point", "distance", "ridge")
 
@@ -55,35 +58,30 @@ def preimage(
     Parameters
     ----------
     coef : array of shape (n_anchors, m) or (n_anchors,)
-        The vectors, one per column: ``dual_coef_`` of ``KernelKSVD`` and ``KernelMOD`` fits, and
-        ``dual_coef_ @ codes.T`` are the signals that codes represent.
+        The vectors, one per column: ``dual_coef_`` of a learner, or ``dual_coef_ @ codes.T``.
     anchors : array of shape (n_anchors, n_features)
         The rows that the vectors are made of.
     kernel : str, callable, object or class, default="rbf"
         As in ``KernelLinearizer``; not "precomputed".
     gamma : float, "scale", "auto", "spread" or None, default="scale"
-        Parameter of the kernels by name, as in ``KernelLinearizer``; "scale" and "spread" are
-        taken from the anchors. For vectors of a fitted model give its ``gamma_``: the anchors are
-        some of its training rows.
+        As in ``KernelLinearizer``, of the anchors in place of training rows. For vectors of a
+        fitted model give its ``gamma_``.
     degree, coef0 : float
         Parameters of the kernels by name, as in scikit-learn.
     kernel_params : dict, optional
         Further arguments of a function, or the arguments of a class.
     method : {"auto", "fixed-point", "distance", "ridge"}, default="auto"
         "fixed-point" goes downhill on the error from a few anchors and their weighted mean
-        (Mika et al., 1998; Schoelkopf et al., 1999): RBF, linear and polynomial kernels. A local
-        minimum, never worse than where it started; the best start, where the farther row is
-        always the better.
+        (Mika et al., 1998; Schoelkopf et al., 1999), to a local minimum: RBF, linear and polynomial
+        kernels.
 
         "distance" takes the row that compares with the nearest anchors as v does (Kwok and
         Tsang, 2004): the same kernels, no iteration. It stays among the neighbours, also where
-        v is far from all of them (narrow kernels). Even degrees do not tell x'a from -x'a (with
-        ``coef0=0``), and negative <phi(a), v> have no even root: the root from 0 up is taken, and
-        0, which suits data without negative values.
+        v is far from all of them. Even degrees do not tell x'a from -x'a (with ``coef0=0``): the
+        root from 0 up is taken, which suits data without negative values.
 
         "ridge" is a ridge regression from feature space to rows, learned from (at most 1,000 of)
-        the anchors: any kernel. Linear in v, so it shrinks where the kernel is narrow or the
-        anchors' norms are far from v's.
+        the anchors: any kernel. It shrinks where the kernel is narrow.
 
         "auto" starts the fixed-point iteration from the results of all others as well, and is never
         worse than any of them; with other kernels, the best of ridge, nearest anchor and weighted
@@ -94,17 +92,14 @@ def preimage(
     max_iter : int, default=100
         For "fixed-point" and "auto": the most steps tried from every start.
     tol : float, default=1e-6
-        For "fixed-point" and "auto": stop when a step promises to lower the error by no more than
-        this.
+        For "fixed-point" and "auto": stop when a step promises to lower the error by no more.
 
     Returns
     -------
     PreImages
-        A named tuple of ``rows`` (m, n_features) and ``error`` (m,), which is
-        ``|phi(x) - v|^2 / |v|^2``. Nothing is rescaled: phi(x) of an RBF kernel has norm 1, so a
-        longer or shorter v has an error of at least ``(1 - 1 / |v|)^2``, and its rows by
-        "fixed-point" and "distance" are those of the unit vector. Atoms have norm 1. For v = 0 the
-        row is 0, and the error 0 if phi(0) is 0, infinite otherwise.
+        Nothing is rescaled: phi(x) of an RBF kernel has norm 1, so a longer or shorter v has an
+        error of at least ``(1 - 1 / |v|)^2``. For v = 0 the row is 0, and the error 0 if phi(0) is
+        0, infinite otherwise.
 
     Examples
     --------

@@ -1,23 +1,18 @@
 """``RowNormalizer``: every row to norm 1, by what is observed of it."""
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.base import TransformerMixin
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from kernelatoms.engine import is_device_array
-from kernelatoms.estimators.base import Estimator
-from kernelatoms.estimators.devices.border import by_rows, learn
+from kernelatoms.engine import Array, is_device_array
+from kernelatoms.estimators.base import Transformer
 from kernelatoms.estimators.state_checks import check_features
 from kernelatoms.estimators.validation import FLOATS, check_real, validate_any
 from kernelatoms.similarity.missing import energy_from_parts, rows_with_missing
 
-Array = NDArray[Any]
 
-
-class RowNormalizer(TransformerMixin, Estimator):
+class RowNormalizer(Transformer):
     """Scale every row to norm 1; missing values (NaN) stay missing.
 
     What ``sklearn.preprocessing.Normalizer`` does, for rows that may miss values: their norm is
@@ -27,9 +22,8 @@ class RowNormalizer(TransformerMixin, Estimator):
     Parameters
     ----------
     offset : float or None
-        Append a column of this value, above 0, before rows are scaled. Unit norm forgets how
-        large a row is, which hurts where rows have few columns; with a further column of constant
-        value the length of a row becomes an angle, which stays. None: no such column.
+        Append a column of this value, above 0, before rows are scaled: the length of a row becomes
+        an angle, which helps where rows have few columns. None: no such column.
 
     Attributes
     ----------
@@ -54,39 +48,9 @@ class RowNormalizer(TransformerMixin, Estimator):
     def __init__(self, offset: float | None = None) -> None:
         self.offset = offset
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Check parameter and rows; there is nothing to learn.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features)
-            Rows, NaN where values are missing.
-        y : ignored
-
-        Returns
-        -------
-        self
-        """
-        learn(self._fit, self, X)
-        return self
-
     def _fit(self, X: Any) -> None:
         self._check_offset()
         validate_any(self, X, dtype=FLOATS, ensure_all_finite="allow-nan")
-
-    def transform(self, X: Any) -> Array:
-        """Return the rows, each over its norm.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features)
-            Rows, NaN where values are missing.
-
-        Returns
-        -------
-        rows : array of shape (n_samples, n_features), or one column more with ``offset``
-        """
-        return by_rows(self._transform, X, self, frames=True)
 
     def _transform(self, X: Any) -> Array:
         check_is_fitted(self)
@@ -134,12 +98,6 @@ class RowNormalizer(TransformerMixin, Estimator):
         """Refuse parameters and fitted attributes that contradict each other; see ``fitted``."""
         self._check_offset()
         check_features(self)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
 
 
 def _squared_norms(rows: Array) -> Array:

@@ -6,8 +6,8 @@ of every other member, the record, and the SHA-256 of these. The record can be r
 building the model.
 
 A file is checked in the order that needs least trust: the sizes and names of its members
-(``archive``), header and digests, the description of the objects (``schema``), their types. Then
-skops builds the objects, and they are checked against each other (``soundness``).
+and the description of the objects (``archive``), header and digests, their types. Then skops
+builds the objects, and they are checked against each other (``soundness``).
 
 See docs/decisions/053-model-files.md.
 """
@@ -28,7 +28,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from kernelatoms import __version__
-from kernelatoms.estimators.devices.to_device import on_cpu
+from kernelatoms.estimators.devices.conversion import on_cpu
 from kernelatoms.estimators.registry import types
 from kernelatoms.features.projections import PROJECTIONS
 from kernelatoms.files.models.archive import (
@@ -37,13 +37,15 @@ from kernelatoms.files.models.archive import (
     Unpacked,
     check_arrays,
     check_bounds,
+    check_weights,
+    outline,
     pack,
     read_text,
     unpack,
 )
 from kernelatoms.files.models.record import ModelRecord
-from kernelatoms.files.models.schema import check_weights, outline
 from kernelatoms.files.models.soundness import check_model, forget_machine
+from kernelatoms.files.tables.table import shortened
 from kernelatoms.files.writing import check_target, write_whole
 from kernelatoms.limits import TooLargeError
 from kernelatoms.similarity import OWN_TYPES
@@ -126,12 +128,8 @@ def save_model(model: Any, path: Any, record: ModelRecord | None = None) -> Path
             "parameters and kernels by name, or a class or function at the top level of a module "
             "(not of a script), which can be imported."
         )
-    header = {
-        "format_version": FORMAT_VERSION,
-        "members": unpacked.digests,
-        "record": asdict(record),
-    }
-    header = json.loads(json.dumps(header, default=_plain))
+    plain = json.loads(json.dumps(asdict(record), default=_plain))
+    header = {"format_version": FORMAT_VERSION, "members": unpacked.digests, "record": plain}
     header["digest"] = _digest_of(header)
     text = json.dumps(header, indent=1, sort_keys=True).encode()
     return write_whole(path, pack(unpacked, text))
@@ -147,8 +145,8 @@ def load_model(
     path : str or path
         A file that ``save_model`` or ``kernelatoms fit`` wrote.
     trusted : sequence of str
-        Further types that the file may hold, each "module.Class" or "module:Class": kernels of
-        your own, whose module is imported and runs its code; estimators of scikit-learn, such as
+        Further types that the file may hold, each "module.Class" or "module:Class": your own
+        kernels, whose module is imported and runs its code; estimators of scikit-learn, such as
         trees, whose attributes cannot be checked.
     max_size : int, optional
         The most bytes that the file may become when it is unpacked. The default is 256 MiB, or
@@ -157,17 +155,15 @@ def load_model(
     Returns
     -------
     model : estimator
-        The saved model, except that ``n_jobs`` and ``memory`` are None: how many processes run
-        and where results are cached is the reader's choice.
+        The saved model, except that ``n_jobs`` and ``memory``, the reader's choice, are None.
     record : ModelRecord
         How it was made.
 
     Raises
     ------
     ModelFileError
-        If the file is damaged, was changed after it was written, has a newer format, is no model
-        file, or holds no fitted model, attributes that contradict each other, or types that are
-        not allowed; the message says which.
+        If it is no model file, is damaged, was changed after it was written, has a newer format, or
+        holds no fitted model, attributes that contradict each other, or types not allowed.
 
     Examples
     --------
@@ -203,16 +199,12 @@ def read_record(path: Any, max_size: int | None = None) -> ModelRecord:
         return _record_of(_read_header(path, archive))
 
 
-def format_of(path: Any, max_size: int | None = None) -> int:
-    """Return the format version of a model file."""
+def inspect_model(path: Any, max_size: int | None = None) -> tuple[ModelRecord, int, list[str]]:
+    """Return record, format version, and the types ("module.Class") to trust to load the model."""
     with _opened(path, max_size) as archive:
-        return int(_read_header(path, archive)["format_version"])
-
-
-def foreign_types(path: Any, max_size: int | None = None) -> list[str]:
-    """Return the types, "module.Class" each, that must be trusted to load a model file."""
-    with _opened(path, max_size) as archive:
-        return _foreign_types(_unpack(archive, _read_header(path, archive)))
+        header = _read_header(path, archive)
+        foreign = _foreign_types(_unpack(archive, header))
+        return _record_of(header), int(header["format_version"]), foreign
 
 
 @contextmanager
@@ -275,15 +267,13 @@ def _record_of(header: dict[str, Any]) -> ModelRecord:
     record = header.get("record")
     if not isinstance(record, dict):
         raise ValueError("its record is missing")
-    known = {entry.name for entry in fields(ModelRecord)}
-    content = {key: value for key, value in record.items() if key in known}
-    return ModelRecord(**{"made_with": {}, **content})
+    known = {entry.name for entry in fields(ModelRecord)} & record.keys()
+    return ModelRecord(**{"made_with": {}, **{name: record[name] for name in known}})
 
 
 def _unpack(archive: zipfile.ZipFile, header: dict[str, Any]) -> Unpacked:
     """Return the members; refuse any that differ from those that were written."""
-    unpacked = unpack(archive)
-    written = header["members"]
+    unpacked, written = unpack(archive), header["members"]
     if written != unpacked.digests:
         names = sorted({*written, *unpacked.digests})
         other = next(n for n in names if written.get(n) != unpacked.digests.get(n))
@@ -362,9 +352,8 @@ def _is_importable(name: str) -> bool:
 def _check_trusted(trusted: Sequence[str]) -> set[str]:
     """Return names of types as skops writes them."""
     if isinstance(trusted, str) or not all(isinstance(name, str) for name in trusted):
-        raise TypeError(
-            f"trusted must be a list of names such as ['module.Class'], got {trusted!r}."
-        )
+        words = "trusted must be a list of names such as ['module.Class']"
+        raise TypeError(f"{words}, got {trusted!r}.")
     return {name.replace(":", ".") for name in trusted}
 
 
@@ -376,6 +365,4 @@ def _plain(value: Any) -> Any:
 
 
 def _enumerate(names: Sequence[str]) -> str:
-    shown = ", ".join(repr(name) for name in names[:5])
-    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
-    return f"the type{'s' if len(names) > 1 else ''} {shown}{more}"
+    return f"the type{'s' if len(names) > 1 else ''} {shortened(names, 5)}"

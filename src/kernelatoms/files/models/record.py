@@ -36,23 +36,22 @@ class ModelRecord:
     image_shape : (height, width) or None
         The shape of a row, where rows are images.
     data : dict
-        The training data: file name, rows, features, missing values, fingerprint (SHA-256), row
-        marks.
+        The training data: file name, rows, features, missing values, fingerprint, row marks.
     fit : dict
         Seconds, passes, objective, scores, warnings.
     made_with : dict
         Versions of Python and the libraries, platform, date.
     encoded : dict of str to dict
-        Columns that are not numeric, and their encoding. Category: {"kind": "category", "values":
-        [...]}, one feature "column=value" per value. Two values: {"kind": "yes/no", "values": [no,
-        yes]}, one feature "column=yes". Dates: {"kind": "date", "order": "dmy", "first": days since
-        1970}, one feature with the column's name, in days since the first date.
+        Columns that are not numeric, and their encoding: {"kind": "category", "values": [...]}, one
+        feature "column=value" per value; {"kind": "yes/no", "values": [no, yes]}, one feature
+        "column=yes"; {"kind": "date", "order": "dmy", "first": days since 1970}, one feature with
+        the column's name, in days since the first date.
 
     Raises
     ------
     TypeError, ValueError
-        If a field, or a known entry of ``data`` or ``fit``, has another type. Further entries may
-        be any plain values.
+        If a field, or a known entry of ``data`` or ``fit``, has another type; other entries may be
+        any plain values.
     """
 
     name: str = ""
@@ -67,29 +66,18 @@ class ModelRecord:
 
     def __post_init__(self) -> None:
         """Check every field."""
-        _expect("name", self.name, _is_text, "a text")
-        if self.columns is not None:
-            _expect("columns", self.columns, _is_texts, "a list of texts, or None")
-            if len(set(self.columns)) < len(self.columns):
-                raise ValueError("record: columns must name every feature once.")
-        self._check_encoded()
-        _expect("label", self.label, lambda v: v is None or _is_text(v), "a text or None")
-        for name in ("left_out", "made_with"):
-            _expect(name, getattr(self, name), _names_texts, "a dictionary of texts to texts")
+        for name, (right, what) in _FIELDS.items():
+            _expect(name, getattr(self, name), right, what)
         if self.image_shape is not None:
-            _expect("image_shape", self.image_shape, _is_shape, "two whole numbers from 1 on")
             object.__setattr__(self, "image_shape", tuple(int(side) for side in self.image_shape))
         for name, entries in (("data", _DATA), ("fit", _FIT)):
             held = getattr(self, name)
-            _expect(name, held, _is_plain_dict, "a dictionary of texts to plain values")
             _expect_entries(name, held, entries)
             if held.get("cross_validation") is not None:
                 scores = held["cross_validation"]
                 _expect_entries(f"{name}['cross_validation']", scores, _SCORES, needed=True)
-
-    def _check_encoded(self) -> None:
-        """Refuse encodings that are invalid, or whose features are not among the columns."""
-        _expect("encoded", self.encoded, _is_plain_dict, "a dictionary of texts to encodings")
+        if self.columns is not None and len(set(self.columns)) < len(self.columns):
+            raise ValueError("record: columns must name every feature once.")
         features = set(self.columns or ())
         for name, how in self.encoded.items():
             _expect(f"encoded[{name!r}]", how, _is_encoding, "an encoding of a column")
@@ -133,13 +121,7 @@ def _is_encoding(value: Any) -> bool:
 
 def _is_text(value: Any) -> bool:
     """Return whether it is a text that can be encoded: half a surrogate pair cannot."""
-    if not isinstance(value, str):
-        return False
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+    return isinstance(value, str) and value.encode(errors="replace").decode() == value
 
 
 def _is_texts(value: Any) -> bool:
@@ -150,16 +132,16 @@ def _names_texts(value: Any) -> bool:
     return isinstance(value, dict) and _is_texts([*value, *value.values()])
 
 
+def _none_or(right: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: value is None or right(value)
+
+
 def _is_count(value: Any) -> bool:
     return not isinstance(value, bool) and isinstance(value, Integral) and int(value) >= 0
 
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
-
-
-def _is_seconds(value: Any) -> bool:
-    return _is_number(value) and 0 <= float(value) < np.inf
 
 
 def _is_shape(value: Any) -> bool:
@@ -188,17 +170,27 @@ _NUMBER: Rule = (_is_number, "a number")
 _TEXT: Rule = (_is_text, "a text")
 _TEXTS: Rule = (_is_texts, "a list of texts")
 
+_FIELDS = {
+    "name": _TEXT, "label": (_none_or(_is_text), "a text or None"),
+    "columns": (_none_or(_is_texts), "a list of texts, or None"),
+    "left_out": (_names_texts, "a dictionary of texts to texts"),
+    "image_shape": (_none_or(_is_shape), "two whole numbers from 1 on"),
+    "data": (_is_plain_dict, "a dictionary of texts to plain values"),
+    "fit": (_is_plain_dict, "a dictionary of texts to plain values"),
+    "made_with": (_names_texts, "a dictionary of texts to texts"),
+    "encoded": (_is_plain_dict, "a dictionary of texts to encodings"),
+}  # fmt: skip
 # What the command line reads, and as what.
 _DATA = {
     "file": _TEXT, "rows": _COUNT, "features": _COUNT, "missing": _COUNT, "fingerprint": _TEXT,
     "row_marks": _TEXT,
 }  # fmt: skip
 _FIT = {
-    "seconds": (_is_seconds, "a number from 0 on"),
+    "seconds": (lambda value: _is_number(value) and 0 <= value < np.inf, "a number from 0 on"),
     "passes": _COUNT, "n_atoms": _COUNT, "n_components": _COUNT, "n_landmarks": _COUNT,
-    "energy_kept": (lambda value: value is None or _is_number(value), "a number or None"),
+    "energy_kept": (_none_or(_is_number), "a number or None"),
     "classes": _TEXTS, "warnings": _TEXTS,
-    "cross_validation": (lambda value: value is None or isinstance(value, dict), "a dictionary"),
+    "cross_validation": (_none_or(lambda value: isinstance(value, dict)), "a dictionary"),
 }  # fmt: skip
 _SCORES = {
     "mean": _NUMBER, "standard_error": _NUMBER,

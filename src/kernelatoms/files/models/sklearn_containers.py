@@ -30,8 +30,8 @@ def check_pipeline(pipeline: Any) -> None:
     steps = held(pipeline, "steps")
     _check_names(pipeline, "steps", steps, 2)
     for _, step in steps[:-1]:
-        _check_part(pipeline, "steps", step, (None, "passthrough"))
-    _check_part(pipeline, "steps", steps[-1][1], (None, "passthrough"), method="fit")
+        _check_part(pipeline, "steps", step, None)
+    _check_part(pipeline, "steps", steps[-1][1], None, method="fit")
     if pipeline.transform_input is not None:
         raise fault(pipeline, "transform_input", "None")
 
@@ -40,32 +40,33 @@ def check_union(union: Any) -> None:
     """Check the parts of a ``FeatureUnion``: all can transform."""
     _check_names(union, "transformer_list", held(union, "transformer_list"), 2)
     for _, transformer in union.transformer_list:
-        _check_part(union, "transformer_list", transformer, ("drop", "passthrough"))
+        _check_part(union, "transformer_list", transformer)
     _check_weights(union, [name for name, _ in union.transformer_list])
 
 
 def check_columns(transformer: Any, n_features: int) -> None:
     """Check which columns each part of a ``ColumnTransformer`` gets."""
     parts, given = held(transformer, "transformers_"), held(transformer, "transformers")
-    for name, held_parts in (("transformers_", parts), ("transformers", given)):
-        _check_names(transformer, name, held_parts, 3, reserved=name == "transformers")
+    _check_names(transformer, "transformers_", parts, 3, reserved=False)
+    _check_names(transformer, "transformers", given, 3)
     for _, part, _ in given:
-        _check_part(transformer, "transformers", part, ("drop", "passthrough"))
+        _check_part(transformer, "transformers", part)
     names = [name for name, _, _ in given]
     remainder = held(transformer, "_remainder")
     if type(remainder) is not tuple or len(remainder) != 3 or remainder[0] != "remainder":
         raise fault(transformer, "_remainder", "a name, a transformer and columns")
-    _check_part(transformer, "_remainder", remainder[1], ("drop", "passthrough"))
+    _check_part(transformer, "_remainder", remainder[1])
     found = [name for name, _, _ in parts]
     if found not in (names, [*names, "remainder"]):
         raise fault(transformer, "transformers_", "the transformers, and perhaps a remainder")
     column_names = vars(transformer).get("feature_names_in_")
-    known = None if column_names is None else column_names.tolist()
+    known = [] if column_names is None else column_names.tolist()
     places = {}
     for name, part, columns in [*parts, *[remainder] * ("remainder" not in found)]:
         places[name] = _places(transformer, columns, n_features, known)
-        words, fitted = ("drop", "passthrough"), bool(places[name])
-        _check_part(transformer, "transformers_", part, words, fitted=fitted)
+        _check_part(transformer, "transformers_", part)
+        if places[name] and isinstance(part, BaseEstimator):
+            require_fitted(part)
     indices = held(transformer, "_transformer_to_input_indices")
     if type(indices) is not dict or list(indices) != list(places) or not all(
         equal(indices[name], places[name]) for name in places
@@ -79,9 +80,7 @@ def check_columns(transformer: Any, n_features: int) -> None:
         raise fault(transformer, "verbose_feature_names_out", "True or False")
 
 
-def _places(
-    transformer: Any, columns: Any, n_features: int, names: list[str] | None
-) -> Sequence[int]:
+def _places(transformer: Any, columns: Any, n_features: int, names: list[str]) -> Sequence[int]:
     """Return the indices of selected columns."""
     chosen = columns.tolist() if type(columns) is np.ndarray else columns
     if isinstance(chosen, int | str) and not isinstance(chosen, bool):
@@ -89,12 +88,11 @@ def _places(
     wrong = fault(transformer, "transformers_", f"of columns among the {n_features}")
     if isinstance(chosen, slice):
         start, stop = (
-            names.index(side) + last if names and side in names else side
+            names.index(side) + last if side in names else side
             for last, side in enumerate((chosen.start, chosen.stop))
         )
-        if not all(side is None or is_whole(side) for side in (start, stop, chosen.step)):
-            raise wrong
-        if chosen.step == 0:
+        whole = all(side is None or is_whole(side) for side in (start, stop, chosen.step))
+        if not whole or chosen.step == 0:
             raise wrong
         return range(n_features)[start : stop : chosen.step]  # not a list: it may be long
     if type(chosen) is not list:
@@ -104,7 +102,7 @@ def _places(
             raise wrong
         return np.flatnonzero(chosen).tolist()
     if all(isinstance(entry, str) for entry in chosen):
-        place_of = {name: i for i, name in enumerate(names or [])}
+        place_of = {name: i for i, name in enumerate(names)}
         if not set(chosen) <= set(place_of):
             raise wrong
         return [place_of[entry] for entry in chosen]
@@ -123,10 +121,11 @@ def _check_slices(transformer: Any, names: set[str]) -> None:
         sides = [part.start, part.stop] if isinstance(part, slice) and part.step is None else []
         if not sides or not all(is_whole(side) and side >= 0 for side in sides):
             raise fault(transformer, "output_indices_", "slices of whole numbers")
-        if sides != [0, 0]:
-            if sides[0] != end or sides[1] < end:
-                raise fault(transformer, "output_indices_", "slices one behind the other")
-            end = sides[1]
+        if sides == [0, 0]:
+            continue
+        if sides[0] != end or sides[1] < end:
+            raise fault(transformer, "output_indices_", "slices one behind the other")
+        end = sides[1]
 
 
 def _check_names(
@@ -147,31 +146,20 @@ def _check_names(
 
 
 def _check_part(
-    owner: Any,
-    attribute: str,
-    part: Any,
-    words: tuple[str | None, ...],
-    *,
-    method: str = "transform",
-    fitted: bool = False,
+    owner: Any, attribute: str, part: Any, word: str | None = "drop", *, method: str = "transform"
 ) -> None:
-    """Check that a part is an estimator with a method, or one of some words."""
+    """Check that a part is an estimator with a method, "passthrough", or another word."""
     if part is None or isinstance(part, str):
-        if part not in words:
-            raise fault(owner, attribute, f"of estimators or one of {words}")
+        if part not in (word, "passthrough"):
+            raise fault(owner, attribute, f"of estimators or one of {(word, 'passthrough')}")
     elif not isinstance(part, BaseEstimator) or not hasattr(part, method):
         raise fault(owner, attribute, f"of estimators with the method {method}")
-    elif fitted:
-        require_fitted(part)
 
 
 def _check_weights(owner: Any, names: list[str]) -> None:
-    weights = owner.transformer_weights
-    if weights is not None and not (
-        type(weights) is dict
-        and set(weights) <= set(names)
-        and all(type(w) in (int, float) and np.isfinite(w) for w in weights.values())
-    ):
+    weights = {} if owner.transformer_weights is None else owner.transformer_weights
+    known = type(weights) is dict and set(weights) <= set(names)
+    if not known or not all(type(w) in (int, float) and np.isfinite(w) for w in weights.values()):
         raise fault(owner, "transformer_weights", "a number for some of the transformers, or None")
 
 

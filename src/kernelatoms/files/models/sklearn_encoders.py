@@ -8,13 +8,17 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernelatoms.estimators.state_checks import held
-from kernelatoms.files.models.sklearn_rules import check_array, check_values, equal, fault, is_whole
+from kernelatoms.files.models.sklearn_rules import (
+    Array,
+    check_array,
+    check_values,
+    equal,
+    fault,
+    is_whole,
+)
 from kernelatoms.limits import MODEL_COLUMNS
-
-Array = NDArray[Any]
 
 
 def check_encoder(encoder: Any, n_features: int) -> None:
@@ -83,9 +87,8 @@ def _check_groups(encoder: Any, lengths: list[int]) -> list[int]:
         raise fault(encoder, "_infrequent_enabled", "what max_categories and min_frequency say")
     names = ("_infrequent_indices", "_default_to_infrequent_mappings")
     if not enabled:
-        for name in names:
-            if name in own:
-                raise fault(encoder, name, "missing where no category is infrequent")
+        for name in (name for name in names if name in own):
+            raise fault(encoder, name, "missing where no category is infrequent")
         return lengths
     infrequent, mappings = (held(encoder, name) for name in names)
     for name, value in zip(names, (infrequent, mappings), strict=True):
@@ -123,9 +126,8 @@ def _check_dropped(encoder: Any, grouped: list[int]) -> list[int]:
     for i, (place, length) in enumerate(zip(after.tolist(), grouped, strict=True)):
         if place is not None and not (is_whole(place) and 0 <= place < length):
             raise fault(encoder, f"_drop_idx_after_grouping[{i}]", f"a place below {length}")
-        first = place
-        if place is not None and mappings[i] is not None:
-            first = int(np.flatnonzero(mappings[i] == place)[0])
+        grouped_away = place is not None and mappings[i] is not None
+        first = int(np.flatnonzero(mappings[i] == place)[0]) if grouped_away else place
         if before[i] != first or not (before[i] is None or is_whole(before[i])):
             raise fault(encoder, f"drop_idx_[{i}]", f"{first}")
     return [int(place is not None) for place in after.tolist()]
@@ -135,27 +137,26 @@ def check_polynomial(features: Any, n_features: int) -> None:
     """Check how many columns ``PolynomialFeatures`` makes, and that they are not too many."""
     degree = features.degree
     low, high = (0, degree) if is_whole(degree) else tuple(degree)
-    for name, expected in (("_min_degree", low), ("_max_degree", high)):
-        if not is_whole(held(features, name)) or vars(features)[name] != expected:
-            raise fault(features, name, f"{expected!r}, as degree says")
+    _check_derived(features, _min_degree=low, _max_degree=high)
     if not 0 <= low <= high:
         raise fault(features, "degree", "two whole numbers in ascending order")
     bias = int(not features.include_bias)
     whole = _n_terms(features, n_features, high) - bias
     outs = whole - (_n_terms(features, n_features, low - 1) - 1 if low else 0)
-    for name, expected in (("_n_out_full", whole), ("n_output_features_", outs)):
-        if not is_whole(held(features, name)) or vars(features)[name] != expected:
-            raise fault(features, name, f"{expected}, as degree says")
+    _check_derived(features, _n_out_full=whole, n_output_features_=outs)
+
+
+def _check_derived(features: Any, **expected: int) -> None:
+    for name, value in expected.items():
+        if not is_whole(held(features, name)) or vars(features)[name] != value:
+            raise fault(features, name, f"{value!r}, as degree says")
 
 
 def _n_terms(features: Any, n_features: int, degree: int) -> int:
     """Return the number of products of up to ``degree`` features."""
     if not features.interaction_only:
         return _n_subsets(features, n_features + degree, degree)
-    total = 0
-    for n in range(min(degree, n_features) + 1):
-        total += _n_subsets(features, n_features, n)
-    return total
+    return sum(_n_subsets(features, n_features, n) for n in range(min(degree, n_features) + 1))
 
 
 def _n_subsets(features: Any, n: int, size: int) -> int:
@@ -190,13 +191,3 @@ def check_imputer(imputer: Any, n_features: int) -> None:
         raise fault(imputer, "statistics_", "finite numbers, or NaN")
     if (held(imputer, "indicator_") is None) == imputer.add_indicator:
         raise fault(imputer, "indicator_", "what add_indicator says")
-
-
-def check_pair(owner: Any, name: str, *, low: float, high: float) -> None:
-    """Check a parameter of two ascending numbers."""
-    value = getattr(owner, name)
-    right = isinstance(value, tuple | list) and len(value) == 2
-    if not right or not all(isinstance(side, int | float) for side in value):
-        raise fault(owner, name, "two numbers")
-    if not low <= value[0] < value[1] <= high:
-        raise fault(owner, name, "two numbers in ascending order")

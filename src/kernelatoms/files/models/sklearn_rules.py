@@ -58,18 +58,16 @@ def floats(*sides: str | int, low: float | None = None, missing: bool = False) -
     return rule
 
 
-def integers(*sides: str | int, low: int = 0, below: str = "") -> Rule:
-    """Require integers of this shape, at least ``low`` and below a size."""
+def integers(*sides: str | int, below: str = "") -> Rule:
+    """Require integers of this shape, from 0 on and below a size."""
 
     def rule(owner: Any, name: str, sizes: Sizes) -> None:
         value = held(owner, name)
         if type(value) is not np.ndarray or value.dtype.kind not in "iu":
             raise fault(owner, name, "an array of whole numbers")
         _bind(owner, name, value.shape, sides, sizes)
-        if value.size and (value.min() < low or (below and value.max() >= sizes[below])):
-            raise fault(
-                owner, name, f"numbers from {low}" + f" to {sizes.get(below)}" * bool(below)
-            )
+        if value.size and (value.min() < 0 or (below and value.max() >= sizes[below])):
+            raise fault(owner, name, "numbers from 0" + f" to {sizes.get(below)}" * bool(below))
 
     return rule
 
@@ -91,23 +89,23 @@ def number(owner: Any, name: str, sizes: Sizes) -> None:
     require_number(owner, name)
 
 
-def flag(owner: Any, name: str, sizes: Sizes) -> None:
-    """Require True or False."""
-    del sizes
-    if not isinstance(held(owner, name), bool | np.bool_):
-        raise fault(owner, name, "True or False")
+def value_of(is_right: Callable[[Any], bool], right: str) -> Rule:
+    """Require a value for which ``is_right`` is true; ``right`` describes it."""
+
+    def rule(owner: Any, name: str, sizes: Sizes) -> None:
+        del sizes
+        if not is_right(held(owner, name)):
+            raise fault(owner, name, right)
+
+    return rule
 
 
 def one_of(*values: str | None) -> Rule:
     """Require one of some texts, or None if listed."""
-
-    def rule(owner: Any, name: str, sizes: Sizes) -> None:
-        del sizes
-        value = held(owner, name)
-        if not isinstance(value, str | None) or value not in values:
-            raise fault(owner, name, f"one of {', '.join(map(repr, values))}")
-
-    return rule
+    return value_of(
+        lambda value: isinstance(value, str | None) and value in values,
+        f"one of {', '.join(map(repr, values))}",
+    )
 
 
 def none_or(*rules: Rule) -> Rule:
@@ -147,13 +145,6 @@ def both(*rules: Rule) -> Rule:
     return rule
 
 
-def of_numpy(owner: Any, name: str, sizes: Sizes) -> None:
-    """Require a number or array of NumPy's, which has a shape."""
-    del sizes
-    if not isinstance(held(owner, name), np.generic | np.ndarray):
-        raise fault(owner, name, "a number or an array of NumPy's")
-
-
 def where(parameter: str, rule: Rule, *values: Any) -> Rule:
     """Apply a rule if a parameter is true (or one of ``values``); else accept None, too."""
 
@@ -175,17 +166,6 @@ def labels(size: str) -> Rule:
         _bind(owner, name, value.shape, (size,), sizes)
 
     return rule
-
-
-def numbers_by_name(owner: Any, name: str, sizes: Sizes) -> None:
-    """Require a dictionary of finite numbers."""
-    del sizes
-    value = held(owner, name)
-    if type(value) is not dict or not all(
-        isinstance(key, str) and isinstance(entry, int | float) and np.isfinite(float(entry))
-        for key, entry in value.items()
-    ):
-        raise fault(owner, name, "a dictionary of numbers")
 
 
 def list_of(n: str, *sides: str | int) -> Rule:
@@ -216,22 +196,30 @@ def part(kind: str, **sizes_of: str) -> Rule:
     return rule
 
 
-def function(owner: Any, name: str, sizes: Sizes) -> None:
-    """Require None, a function that the user trusts, or a NumPy function of one number."""
-    del sizes
-    value = held(owner, name)
+def _are_numbers_by_name(value: Any) -> bool:
+    return type(value) is dict and all(
+        isinstance(key, str) and isinstance(entry, int | float) and np.isfinite(float(entry))
+        for key, entry in value.items()
+    )
+
+
+def _is_function(value: Any) -> bool:
+    """Return whether it is None, a function that the user trusts, or NumPy's of one number."""
     plain = isinstance(value, np.ufunc) and (value.nin, value.nout) == (1, 1)
     if plain and any(kind.startswith("d->") for kind in value.types):
-        return
-    if not isinstance(value, FunctionType | None):
-        raise fault(owner, name, "a function of numbers")
+        return True
+    return isinstance(value, FunctionType | None)
 
 
-def trusted_function(owner: Any, name: str, sizes: Sizes) -> None:
-    """Require a Python function: a file holds none that the user does not trust."""
-    del sizes
-    if not isinstance(held(owner, name), FunctionType):
-        raise fault(owner, name, "a name or a function of Python's")
+flag = value_of(lambda value: isinstance(value, bool | np.bool_), "True or False")
+of_numpy = value_of(  # which has a shape
+    lambda value: isinstance(value, np.generic | np.ndarray), "a number or an array of NumPy's"
+)
+numbers_by_name = value_of(_are_numbers_by_name, "a dictionary of numbers")
+function = value_of(_is_function, "a function of numbers")
+trusted_function = value_of(  # a file holds none that the user does not trust
+    lambda value: isinstance(value, FunctionType), "a name or a function of Python's"
+)
 
 
 def check_array(owner: Any, name: str, value: Any, kinds: str) -> Array:
@@ -249,29 +237,26 @@ def check_values(owner: Any, name: str, value: Any) -> None:
     scikit-learn finds numbers by bisection and uses the result as an index.
     """
     right = type(value) is np.ndarray and value.ndim == 1 and value.dtype.kind in "biufUSO"
-    if not right or not holds_letters(value):
-        right = False
-    elif value.dtype.kind == "O":
-        right = _are_values(value.tolist())
-    elif value.dtype.kind in "US":
-        right = len(np.unique(value)) == len(value)
-    else:
-        known = value[:-1] if value.dtype.kind == "f" and np.isnan(value[-1:]).any() else value
-        right = bool((known[:-1] < known[1:]).all()) and not np.isnan(known[-1:]).any()
-    if not right:
+    if not (right and holds_letters(value) and _are_values(value)):
         raise fault(owner, name, "an array of different texts, or of ascending numbers")
 
 
-def _are_values(known: list[Any]) -> bool:
-    """Return whether objects are different texts, or ascending numbers, then None or NaN."""
-    n_missing = 0
-    while known and (known[-1] is None or known[-1] != known[-1]):  # NaN
-        known.pop()
-        n_missing += 1
-    if all(isinstance(entry, str | bytes) for entry in known):
-        return len(set(known)) == len(known) and n_missing <= 2
-    numbers = all(isinstance(entry, int | float) for entry in known)
-    return numbers and n_missing <= 2 and all(one < after for one, after in pairwise(known))
+def _are_values(values: Array) -> bool:
+    """Return whether values are different texts, or ascending numbers, then perhaps None or NaN."""
+    if values.dtype.kind in "US":
+        return len(np.unique(values)) == len(values)
+    if values.dtype.kind != "O":
+        known = values[:-1] if values.dtype.kind == "f" and np.isnan(values[-1:]).any() else values
+        return bool((known[:-1] < known[1:]).all()) and not np.isnan(known[-1:]).any()
+    entries = values.tolist()
+    while entries and (entries[-1] is None or entries[-1] != entries[-1]):  # NaN
+        entries.pop()
+    if len(values) - len(entries) > 2:
+        return False
+    if all(isinstance(entry, str | bytes) for entry in entries):
+        return len(set(entries)) == len(entries)
+    numbers = all(isinstance(entry, int | float) for entry in entries)
+    return numbers and all(one < after for one, after in pairwise(entries))
 
 
 def is_whole(value: Any) -> bool:

@@ -10,12 +10,7 @@ from typing import Any
 
 from kernelatoms.estimators.state_checks import held
 from kernelatoms.files.models.sklearn_containers import check_columns, check_pipeline, check_union
-from kernelatoms.files.models.sklearn_encoders import (
-    check_encoder,
-    check_imputer,
-    check_pair,
-    check_polynomial,
-)
+from kernelatoms.files.models.sklearn_encoders import check_encoder, check_imputer, check_polynomial
 from kernelatoms.files.models.sklearn_rules import (
     Rule,
     Rules,
@@ -57,7 +52,7 @@ def _output(owner: Any, name: str, sizes: Sizes) -> None:
     del sizes
     config = held(owner, name)
     if type(config) is not dict or set(config) - {"transform"}:
-        raise ValueError(f"{type(owner).__name__}.{name} must be a choice of outputs.")
+        raise fault(owner, name, "a choice of outputs")
     if config.get("transform") not in (None, "default", "pandas", "polars"):
         raise ValueError(f"{type(owner).__name__}.{name} names no kind of output.")
 
@@ -73,8 +68,13 @@ def _whole(check: Any) -> Rule:
 
 
 def _feature_range(owner: Any, name: str, sizes: Sizes) -> None:
-    del name, sizes
-    check_pair(owner, "feature_range", low=-1e300, high=1e300)
+    del sizes
+    value = held(owner, name)
+    right = isinstance(value, tuple | list) and len(value) == 2
+    if not right or not all(isinstance(side, int | float) for side in value):
+        raise fault(owner, name, "two numbers")
+    if not -1e300 <= value[0] < value[1] <= 1e300:
+        raise fault(owner, name, "two numbers in ascending order")
 
 
 def _row_per_class(owner: Any, name: str, sizes: Sizes) -> None:

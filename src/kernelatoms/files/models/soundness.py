@@ -40,9 +40,12 @@ def check_model(model: Any, *, reading: bool = False, trusted: Collection[str] =
     everything = list(_all_held(model))
     for held in everything:
         if isinstance(held, np.random.RandomState):
-            _check_random_state(held)
+            state: Any = held.get_state(legacy=False)
+            inside = 0 <= state["state"]["pos"] <= _MT19937_SIZE
+            if state["bit_generator"] != "MT19937" or not inside:
+                raise ValueError("it holds a RandomState that no seed leads to")
         elif isinstance(held, (*OWN_TYPES, *PROJECTIONS.values())):
-            _check_choice(held)
+            type(held)(**vars(held))  # constructed again, it checks its parameters
     for held in everything:  # these use their kernels to answer
         if isinstance(held, BaseEstimator):
             _check_estimator(held, reading, trusted)
@@ -63,17 +66,6 @@ def _check_estimator(estimator: Any, reading: bool, trusted: Collection[str]) ->
         # One that is not fitted is a pattern for others, such as the dictionary of a classifier.
         if any(name.endswith("_") for name in vars(estimator)):
             estimator._check_state()
-
-
-def _check_choice(choice: Any) -> None:
-    """Construct a kernel, distance or projection again, which checks its parameters."""
-    type(choice)(**vars(choice))
-
-
-def _check_random_state(random_state: np.random.RandomState) -> None:
-    state: Any = random_state.get_state(legacy=False)
-    if state["bit_generator"] != "MT19937" or not 0 <= state["state"]["pos"] <= _MT19937_SIZE:
-        raise ValueError("it holds a RandomState that no seed leads to")
 
 
 def _all_held(model: Any) -> Iterator[Any]:

@@ -1,13 +1,12 @@
 """Tables from files, and the features and labels in them.
 
-- ``table``: ``Table``, ``ReadOptions`` and ``read_table``; ``opening``: which kind a file is.
+- ``table``: ``Table``, ``ReadOptions`` and ``read_table``.
 - ``csv_tables``: tables of text; ``first_lines``: their delimiters and column names;
   ``text_numbers``: decimal commas and thousands separators; ``json_tables``: one JSON object per
   line; ``arrow_tables``: Parquet and Arrow files; ``arrays``: NumPy files, also sparse matrices.
-- ``arrow_sizes``, ``parquet_sizes``: the memory that a file needs, by its headers.
-- ``features``: the columns that a model learns from; ``matching``: the same columns
-  of later files.
+- ``typed_sizes``: the memory that Parquet and Arrow files need, by their headers.
+- ``features``: the columns that a model learns from, and marks of its rows; ``matching``: the same
+  columns of later files.
 - ``column_kinds``: what a column holds, and how words and dates (``dates``) become numbers;
-  ``identifiers``: columns that number or name the rows; ``labels``: the column of classes.
-- ``row_marks``: whether a model learned from a row.
+  ``roles``: the column of classes, and columns that number or name the rows.
 """

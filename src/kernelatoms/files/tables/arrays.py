@@ -14,13 +14,18 @@ from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernelatoms.features.memory import check_fits
-from kernelatoms.files.tables.table import Table, TableError, shortened
+from kernelatoms.files.tables.table import (
+    Array,
+    ReadOptions,
+    Table,
+    TableError,
+    TableFile,
+    first_sentence,
+    shortened,
+)
 from kernelatoms.limits import Budget, TooLargeError, check_size
-
-Array = NDArray[Any]
 
 _MOST_EMPTY = 1 << 20
 
@@ -59,7 +64,7 @@ def read_npz(source: Path | bytes, max_size: int | None = None) -> dict[str, Arr
         raise
     except Exception as error:
         # Broken archives make zipfile raise exceptions of all kinds.
-        raise UnreadableError(_words(error)) from error
+        raise UnreadableError(first_sentence(error)) from error
 
 
 def _member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Array:
@@ -92,7 +97,7 @@ def read_header(file: IO[bytes], size: int) -> tuple[tuple[int, ...], bool, np.d
         shape, columns_first, dtype = _HEADERS[version](file)
     except Exception as error:
         # The header is a Python expression, parsed in ways that fail in many ways.
-        raise UnreadableError(_words(error)) from error
+        raise UnreadableError(first_sentence(error)) from error
     if dtype.hasobject or dtype.itemsize == 0:
         raise UnreadableError(f"it is made of {dtype}, and not of numbers")
     follow = size - file.tell()
@@ -120,42 +125,33 @@ _HEADERS: dict[tuple[int, int], Callable[[Any], tuple[tuple[int, ...], bool, np.
 }
 
 
-def _words(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0].rstrip(".")[:300] if lines else type(error).__name__
-
-
-def read_arrays(
-    path: Path, data: bytes | None, kind: str, rows: str | None, budget: Budget
-) -> Table:
-    """Read an ``.npy`` or ``.npz`` file, or its bytes; ``rows`` is the key of the rows."""
+def read_arrays(file: TableFile, options: ReadOptions) -> Table:
+    """Read an ``.npy`` or ``.npz`` file; ``options.rows`` is the key of the rows."""
+    path, rows = file.path, options.rows
+    source = path if file.data is None else file.data
     try:
-        if kind == "npy":
-            return _from_array(path, read_npy(path if data is None else data), {})
-        arrays = read_npz(path if data is None else data, budget.max_size)
+        if file.kind == "npy":
+            return _from_array(path, read_npy(source), {})
+        arrays = read_npz(source, file.budget.max_size)
     except UnreadableError as error:
         raise TableError(
             f"{path} cannot be read as a NumPy file (damaged, cut short, of another kind, or made "
             f"of Python objects): {error}."
         ) from error
     if rows is None and {"format", "shape", "data"} <= set(arrays):
-        return _from_array(path, _dense(path, arrays, budget), {})
+        return _from_array(path, _dense(path, arrays, file.budget), {})
     rows = rows if rows is not None else _guess_rows(path, arrays)
     if rows not in arrays:
         raise TableError(f"{path} has no key {rows!r}; it has {shortened(list(arrays))}.")
-    chosen = np.asarray(arrays[rows])
-    beside = {
-        key: np.asarray(array)
-        for key, array in arrays.items()
-        if key != rows and np.shape(array) == chosen.shape[:1]
-    }
-    return _from_array(path, chosen, beside)
+    length = arrays[rows].shape[:1]
+    beside = {key: array for key, array in arrays.items() if key != rows and array.shape == length}
+    return _from_array(path, arrays[rows], beside)
 
 
-def _guess_rows(path: Path, arrays: dict[str, Any]) -> str:
+def _guess_rows(path: Path, arrays: dict[str, Array]) -> str:
     if "X" in arrays:
         return "X"
-    matrices = [key for key, array in arrays.items() if np.ndim(array) >= 2]
+    matrices = [key for key, array in arrays.items() if array.ndim >= 2]
     if len(matrices) != 1:
         raise TableError(
             f"{path} holds {shortened(list(arrays))}; choose the key of the rows by rows='KEY'."
@@ -166,9 +162,8 @@ def _guess_rows(path: Path, arrays: dict[str, Any]) -> str:
 def _dense(path: Path, arrays: dict[str, Array], budget: Budget) -> Array:
     """Return a sparse matrix of ``scipy.sparse.save_npz`` as a dense one."""
     try:
-        form = bytes(arrays["format"].item()).decode()
+        form, values = bytes(arrays["format"].item()).decode(), arrays["data"]
         sides = [int(side) for side in arrays["shape"]]
-        values = arrays["data"]
         if len(sides) != 2 or min(sides) < 0 or values.dtype.kind not in "buif":
             raise ValueError(f"shape {sides}, values of dtype {values.dtype}")
         if form not in ("csr", "csc", "bsr", "coo", "dia"):
@@ -185,8 +180,8 @@ def _dense(path: Path, arrays: dict[str, Array], budget: Budget) -> Array:
     dense = np.zeros((n_rows, n_columns), values.dtype)
     try:
         if form == "coo":
-            held = arrays.get("coords")
-            rows, columns = [arrays["row"], arrays["col"]] if held is None else list(held)
+            held = arrays["coords"] if "coords" in arrays else (arrays["row"], arrays["col"])
+            rows, columns = held
             _add(dense, rows, columns, values)
         elif form == "dia":
             for offset, diagonal in zip(arrays["offsets"].tolist(), values, strict=True):
@@ -226,7 +221,7 @@ def _add(dense: Array, rows: Array, columns: Array, values: Array) -> None:
 
 
 def _from_array(path: Path, array: Array, beside: dict[str, Array]) -> Table:
-    if not isinstance(array, np.ndarray) or array.dtype.kind not in "buif":
+    if array.dtype.kind not in "buif":
         raise TableError(f"{path} must hold numbers, but its rows have dtype {array.dtype}.")
     if array.ndim not in (2, 3):
         raise TableError(

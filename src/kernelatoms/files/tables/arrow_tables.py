@@ -6,16 +6,27 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from kernelatoms.files.tables.arrow_sizes import Read, column_cost, unpacked_size
 from kernelatoms.files.tables.first_lines import WIDE
-from kernelatoms.files.tables.parquet_sizes import ParquetSizes, parquet_sizes
-from kernelatoms.files.tables.table import Table, TableError, shortened
+from kernelatoms.files.tables.table import (
+    Array,
+    ReadOptions,
+    Table,
+    TableError,
+    TableFile,
+    first_sentence,
+    repeated,
+    shortened,
+)
 from kernelatoms.files.tables.text_numbers import mixture
+from kernelatoms.files.tables.typed_sizes import (
+    ParquetSizes,
+    Read,
+    column_cost,
+    parquet_sizes,
+    unpacked_size,
+)
 from kernelatoms.limits import Budget, TooLargeError
-
-Array = NDArray[Any]
 
 #: float64 rounds whole numbers from here on.
 _LARGE = 2.0**53
@@ -35,16 +46,18 @@ def owned_by_arrow(data: bytes, start: int = 0) -> Any:
     return pyarrow.BufferReader(held.getvalue())
 
 
-def read_parquet(path: Path, data: bytes | None, budget: Budget) -> Table:
-    """Read a Parquet file, or the bytes of one."""
+def read_parquet(file: TableFile, options: ReadOptions) -> Table:
+    """Read a Parquet file."""
     from pyarrow import ArrowException, parquet
 
+    del options
+    path, data, budget = file.path, file.data, file.budget
     try:
-        with parquet.ParquetFile(path if data is None else owned_by_arrow(data)) as file:
-            budget.check(8 * file.metadata.num_rows * file.metadata.num_columns)
+        with parquet.ParquetFile(path if data is None else owned_by_arrow(data)) as opened:
+            budget.check(8 * opened.metadata.num_rows * opened.metadata.num_columns)
             with _bytes_of(path, data) as (read, size):
-                sizes = parquet_sizes(file, read, size)
-            arrow = _within(budget, path if data is None else owned_by_arrow(data), file, sizes)
+                sizes = parquet_sizes(opened, read, size)
+            arrow = _within(budget, path if data is None else owned_by_arrow(data), opened, sizes)
             arrow.validate(full=True)  # text that is no UTF-8, say
     except TooLargeError:
         raise
@@ -97,21 +110,23 @@ def _beside(table: Any, pieces: Iterable[Any], budget: Budget) -> Any:
     return table
 
 
-def read_feather(path: Path, data: bytes | None, budget: Budget) -> Table:
-    """Read an Arrow file (Feather, or an Arrow stream), or the bytes of one."""
+def read_feather(file: TableFile, options: ReadOptions) -> Table:
+    """Read an Arrow file: Feather, or an Arrow stream."""
     from pyarrow import ArrowException, OSFile, feather, ipc
 
+    del options
+    path, data, budget = file.path, file.data, file.budget
     try:
         with _bytes_of(path, data) as (read, size):
             start = read(0, 6)
             if not start.startswith(b"FEA1"):  # of which no version compresses
                 budget.check(unpacked_size(read, size))
         # Not mapped into memory: a change of the file would change the table.
-        with OSFile(str(path)) if data is None else owned_by_arrow(data) as file:
+        with OSFile(str(path)) if data is None else owned_by_arrow(data) as opened:
             if start == b"ARROW1" or start.startswith(b"FEA1"):
-                arrow = feather.read_table(file)
+                arrow = feather.read_table(opened)
             else:
-                arrow = ipc.open_stream(file).read_all()
+                arrow = ipc.open_stream(opened).read_all()
             arrow.validate(full=True)
     except TooLargeError:
         raise
@@ -167,12 +182,8 @@ def part_columns(arrow: Any) -> dict[str, Any]:
         if types.is_dictionary(kind):
             column = column.cast(kind.value_type)
             kind = column.type
-        if (
-            types.is_floating(kind)
-            or types.is_integer(kind)
-            or types.is_boolean(kind)
-            or types.is_decimal(kind)
-        ):
+        is_number = (types.is_floating, types.is_integer, types.is_boolean, types.is_decimal)
+        if any(is_kind(kind) for is_kind in is_number):
             columns.append(name)
             series.append(column)
         else:
@@ -181,12 +192,12 @@ def part_columns(arrow: Any) -> dict[str, Any]:
     numbers = np.empty((arrow.num_rows, len(columns)))
     for i, column in enumerate(series):
         numbers[:, i] = _floats(column)
-    exact = {
-        columns[i]: _whole_objects(series[i])
-        for i in large_columns(numbers)
-        if types.is_integer(series[i].type)
-        or (types.is_decimal(series[i].type) and series[i].type.scale <= 0)
-    }
+    exact = {}
+    for i in large_columns(numbers):
+        kind = series[i].type
+        if types.is_integer(kind) or (types.is_decimal(kind) and kind.scale <= 0):
+            whole = [None if value is None else int(value) for value in objects(series[i])]
+            exact[columns[i]] = np.array(whole, dtype=object)
     for name, column in zip(columns, series, strict=True):
         if types.is_boolean(column.type):
             exact[name] = objects(column)
@@ -222,17 +233,8 @@ def objects(column: Any) -> Array:
 
 def refuse_twins(path: Path, names: Sequence[str]) -> None:
     """Refuse column names that occur more than once."""
-    if len(set(names)) == len(names):
-        return
-    seen: set[str] = set()
-    twins = [name for name in names if name in seen or seen.add(name)]  # type: ignore[func-returns-value]
-    raise TableError(f"{path} has more than one column called {shortened(twins)}; rename them.")
-
-
-def first_sentence(error: BaseException) -> str:
-    """Return the first line of an exception's message."""
-    words = str(error).strip().splitlines()
-    return words[0].rstrip(".")[:300] if words else type(error).__name__
+    if twins := repeated(names):
+        raise TableError(f"{path} has more than one column called {shortened(twins)}; rename them.")
 
 
 def _floats(column: Any) -> Array:
@@ -248,8 +250,3 @@ def _floats(column: Any) -> Array:
         column = column.cast(pyarrow.float64(), safe=False)
     values: Array = column.to_numpy()
     return values
-
-
-def _whole_objects(column: Any) -> Array:
-    values = objects(column)
-    return np.array([None if v is None else int(v) for v in values], dtype=object)

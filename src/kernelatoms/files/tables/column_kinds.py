@@ -1,10 +1,9 @@
 """The kind of each column of a table, and how it becomes numbers.
 
-- Numbers stay as they are.
-- Words of two values become one column of 0 and 1.
+- Numbers stay as they are; words of two values become one column of 0 and 1.
 - Words of few values (a category) become one column per value, 1 where a row has it.
 - Dates are left out, or become days since the earliest one if asked for.
-- Left out are columns that number or name rows (see ``identifiers``), hold one value, are nearly
+- Left out are columns that number or name rows (see ``roles``), hold one value, are nearly
   empty, or hold too many different words.
 
 Columns of a numbered series (``pixel0``, ``pixel1``, ...) are parts of a signal and always stay, so
@@ -18,10 +17,9 @@ from datetime import time
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernelatoms.files.tables.dates import date_order, day_text, to_days
-from kernelatoms.files.tables.identifiers import (
+from kernelatoms.files.tables.roles import (
     INDEX,
     NAMED,
     UNNAMED,
@@ -29,9 +27,7 @@ from kernelatoms.files.tables.identifiers import (
     sounds_like_identifier,
     why_identifier,
 )
-from kernelatoms.files.tables.table import Table
-
-Array = NDArray[Any]
+from kernelatoms.files.tables.table import Array, Table, is_missing
 
 #: A category has at most so many values, and at least so many rows per value.
 MOST_VALUES, ROWS_PER_VALUE = 20, 5
@@ -100,7 +96,6 @@ def _uses_of_numbers(table: Table, label: str | None, keep: frozenset[str]) -> d
     seen = _look_at(table.numbers)
     stems = Counter(map(_stem, table.columns)) if table.named else Counter()
     first = next((i for i, name in enumerate(table.columns) if name != label), -1)
-    number = Use("number")
     uses = {}
     for i, name in enumerate(table.columns):
         if name == label:
@@ -109,7 +104,7 @@ def _uses_of_numbers(table: Table, label: str | None, keep: frozenset[str]) -> d
         if not why and name not in keep:
             series = table.named and stems[_stem(name)] >= LEAST_SERIES
             why = _why_not_a_number(table, i, seen, first=i == first, series=series)
-        uses[name] = Use("left out", why) if why else _flag(table, name) or number
+        uses[name] = Use("left out", why) if why else _flag(table, name) or Use("number")
     return uses
 
 
@@ -119,29 +114,25 @@ def _why_not_a_number(table: Table, i: int, seen: "_Seen", *, first: bool, serie
         return INDEX
     if table.image_shape is not None:
         return ""
-    unnamed = name in table.unnamed
-    called = "" if unnamed else name
+    called = "" if name in table.unnamed else name
     follows = seen.high[i] - seen.low[i] == len(table) - 1  # it may: far fewer are looked through
     if seen.whole[i] and (follows or (table.named and sounds_like_identifier(called))):
         why = why_identifier(called, table.numbers[:, i], first=first, named=table.named)
         if why:
             return why
-    if unnamed and name == "column 1":
+    if name == "column 1" and not called:
         return UNNAMED
     # A signal's parts, and columns without names, which have a place, stay.
     if series or not table.named:
         return ""
     if seen.present[i] < LEAST_PRESENT * len(table):
-        return f"it is nearly empty: {_of(int(seen.present[i]), 'value')} in {len(table):,} rows"
+        return _nearly_empty(int(seen.present[i]), len(table))
     return CONSTANT if seen.low[i] == seen.high[i] and len(table) > 1 else ""
 
 
 def _flag(table: Table, name: str) -> Use | None:
     """Return the use of a column of true and false, which are numbers already."""
-    exact = table.exact.get(name)
-    if exact is None:
-        return None
-    values = {str(value).strip() for value in exact if value is not None}
+    values = {str(value).strip() for value in table.exact.get(name, ()) if value is not None}
     if {value.casefold() for value in values} != {"true", "false"} or len(values) > 2:
         return None
     return Use("yes/no", values=tuple(sorted(values, key=str.casefold)))
@@ -189,7 +180,7 @@ def _use_of_words(table: Table, name: str, words: Array, *, keep: bool, dates: b
             return Use("left out", INDEX)
         if not order and names_rows(called, words):
             return Use("left out", NAMED)
-        if name in table.unnamed and name == "column 1":
+        if name == "column 1" and not called:
             return Use("left out", UNNAMED)
     if order:
         return _use_of_dates(name, words, order, guessed, learned=keep or dates)
@@ -203,10 +194,7 @@ def _use_of_words(table: Table, name: str, words: Array, *, keep: bool, dates: b
         if len(counts) == 1:
             return Use("left out", CONSTANT)
         if len(present) < LEAST_PRESENT * len(words):
-            return Use(
-                "left out",
-                f"it is nearly empty: {_of(len(present), 'value')} in {len(words):,} rows",
-            )
+            return Use("left out", _nearly_empty(len(present), len(words)))
         if not _is_category(counts):
             few = f" in only {len(present):,} rows" if len(counts) <= MOST_VALUES else ""
             return Use("left out", f"it holds words, {len(counts):,} different ones{few}")
@@ -217,24 +205,22 @@ def _use_of_words(table: Table, name: str, words: Array, *, keep: bool, dates: b
 
 
 def _use_of_dates(name: str, words: Array, order: str, guessed: bool, *, learned: bool) -> Use:
-    note = ""
-    if guessed and learned:
-        shown = next(value for value in words if value is not None)
-        note = (
-            f"The dates of {name!r} do not tell day from month ({shown!r}): the month is taken to "
-            "stand first."
-        )
     if not learned:
         return Use("left out", DATES)
-    days = to_days(words, order)
-    return Use("date", order=order, first=float(np.nanmin(days)), note=note)
+    shown = next(value for value in words if value is not None)
+    note = (
+        f"The dates of {name!r} do not tell day from month ({shown!r}): the month is taken to "
+        "stand first."
+    )
+    first = float(np.nanmin(to_days(words, order)))
+    return Use("date", order=order, first=first, note=note if guessed else "")
 
 
 def _is_category(counts: Counter[str]) -> bool:
     """Return whether words are values that recur."""
     if len(counts) == 2 and _known_pair(*counts):
         return True
-    return len(counts) <= MOST_VALUES and ROWS_PER_VALUE * len(counts) <= sum(counts.values())
+    return len(counts) <= MOST_VALUES and ROWS_PER_VALUE * len(counts) <= counts.total()
 
 
 def _is_slip(counts: Counter[str]) -> bool:
@@ -248,7 +234,7 @@ def _is_slip(counts: Counter[str]) -> bool:
         return True
     if _is_category(counts) and min(counts.values()) >= ROWS_PER_VALUE:
         return False
-    return len(words) <= 2 or sum(words.values()) <= MOST_SLIPS * sum(counts.values())
+    return len(words) <= 2 or sum(words.values()) <= MOST_SLIPS * counts.total()
 
 
 def _known_pair(one: str, other: str) -> tuple[str, str] | None:
@@ -267,8 +253,9 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _of(count: int, what: str) -> str:
-    return f"{count:,} {what}{'s' * (count != 1)}"
+def _nearly_empty(n_present: int, n_rows: int) -> str:
+    values = f"{n_present:,} value{'s' * (n_present != 1)}"
+    return f"it is nearly empty: {values} in {n_rows:,} rows"
 
 
 def feature_names(name: str, plain: dict[str, Any]) -> list[str]:
@@ -293,12 +280,11 @@ def encoded(column: Array, plain: dict[str, Any]) -> tuple[Array, list[str]]:
     values = plain["values"]
     place: dict[str | None, int] = {value: i for i, value in enumerate(values)}
     one = plain["kind"] == "yes/no"
-    if one:  # 'Yes' and 'yes' are one word
-        folded = {value.casefold(): i for i, value in enumerate(values)}
-        if len(folded) == len(values):
-            if set(folded) == {"false", "true"}:
-                folded |= {"0": folded["false"], "1": folded["true"]}
-            place |= {t: folded[t.casefold()] for t in set(texts) if t and t.casefold() in folded}
+    folded = {value.casefold(): i for i, value in enumerate(values)}
+    if one and len(folded) == len(values):  # 'Yes' and 'yes' are one word
+        if set(folded) == {"false", "true"}:
+            folded |= {"0": folded["false"], "1": folded["true"]}
+        place |= {t: folded[t.casefold()] for t in set(texts) if t and t.casefold() in folded}
     codes = np.array([-2 if text is None else place.get(text, -1) for text in texts], np.intp)
     new = [text for text, code in zip(texts, codes.tolist(), strict=True) if code == -1 and text]
     if one:
@@ -311,11 +297,9 @@ def encoded(column: Array, plain: dict[str, Any]) -> tuple[Array, list[str]]:
 
 
 def _text(value: Any) -> str | None:
-    if value is None or (isinstance(value, float) and np.isnan(value)):
+    if is_missing(value):
         return None
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return str(value).strip()
+    return str(int(value) if isinstance(value, float) and value.is_integer() else value).strip()
 
 
 def in_words(plain: dict[str, Any]) -> str:

@@ -3,29 +3,35 @@
 import csv
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from kernelatoms.files.tables.arrow_sizes import column_cost
 from kernelatoms.files.tables.arrow_tables import (
-    first_sentence,
     large_columns,
     owned_by_arrow,
     part_columns,
     refuse_twins,
 )
 from kernelatoms.files.tables.first_lines import MISSING_WORDS, WIDE, FirstLines, look_at
-from kernelatoms.files.tables.table import ReadOptions, Table, TableError
+from kernelatoms.files.tables.table import (
+    Array,
+    ReadOptions,
+    Table,
+    TableError,
+    TableFile,
+    first_sentence,
+    shortened,
+)
 from kernelatoms.files.tables.text_numbers import as_numbers, mixture
-from kernelatoms.limits import Budget
-
-Array = NDArray[Any]
+from kernelatoms.files.tables.typed_sizes import column_cost
 
 _BOM = b"\xef\xbb\xbf"
+_NOT_IN_CP1252 = frozenset(b"\x81\x8d\x8f\x90\x9d")
 # A row must fit into a block; wide files have rows of megabytes.
 _BLOCK_BYTES = 64 * 2**20
 _SCANNED = 1 << 18
@@ -33,9 +39,10 @@ _PADDED = r"^[+-]?0([0-9]+|[xX][0-9a-fA-F]+)$"
 _WHOLE = r"^[+-]?[0-9]+$"
 
 
-def read_csv(path: Path, data: bytes, options: ReadOptions, budget: Budget) -> Table:
-    """Read a table of text; messages call it ``path``."""
-    data, notes = as_utf8(path, data, options.encoding)
+def read_csv(file: TableFile, options: ReadOptions) -> Table:
+    """Read a table of text."""
+    path = file.path
+    data, notes = as_utf8(path, file.data or b"", options.encoding)
     looks = look_at(path, data, options)
     refuse_twins(path, looks.names)
     data = _tidied(data, looks)
@@ -48,7 +55,7 @@ def read_csv(path: Path, data: bytes, options: ReadOptions, budget: Budget) -> T
         notes.append(f"every line of {path} ends with a delimiter, behind which there is nothing.")
         arrow = arrow.remove_column(len(names) - 1)
     arrow, mixed, said = _words_to_numbers(path, arrow, reader, options.decimal)
-    budget.check(sum(map(column_cost, arrow.columns)))
+    file.budget.check(sum(map(column_cost, arrow.columns)))
     parts = part_columns(arrow)
     exact = _exact_columns(arrow, parts, reader)
     return Table(
@@ -92,7 +99,7 @@ def _check_utf8(path: Path, data: bytes) -> None:
         if sum(byte >= 128 for byte in data[:4]) > 2 or min(data[:512]) < 9:
             hint = "is it a binary file?"
         else:
-            likely = "cp1252" if _decodes(data, "cp1252") else "latin-1"
+            likely = "latin-1" if _NOT_IN_CP1252 & set(data) else "cp1252"
             words = re.split(r"[;,\t|\r\n\"]", around.decode(likely, "replace"))
             shown = next(w for w in words if any(ord(sign) > 127 for sign in w)).strip()
             hint = f"most likely it is {likely} (there is {shown!r} in it): encoding={likely!r}."
@@ -100,14 +107,6 @@ def _check_utf8(path: Path, data: bytes) -> None:
             f"{path} is no text in the encoding UTF-8 (byte {data[error.start]:#x} in line "
             f"{line:,}); {hint}"
         ) from error
-
-
-def _decodes(data: bytes, encoding: str) -> bool:
-    try:
-        data.decode(encoding)
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _tidied(data: bytes, looks: FirstLines) -> bytes:
@@ -131,17 +130,18 @@ class _Reader:
         self._mark = decimal or "."
         self._start = looks.start
         if looks.delimiter == " " or looks.spaced:  # of another length than it was
-            self._start = _after_lines(data, looks) if looks.named else 0
+            self._start = 0
+            for _ in range(looks.line - 1 if looks.named else 0):
+                self._start = data.find(b"\n", self._start) + 1
 
     def read(self) -> Any:
         """Return all columns, each of the type that its fields have."""
         import pyarrow
 
         if self.looks.fractions and self._mark == ".":
-            try:
+            # Not if there is a word further down, or a line of another length.
+            with suppress(pyarrow.ArrowException):
                 return self._columns(None, dict.fromkeys(self.looks.fractions, pyarrow.float64()))
-            except pyarrow.ArrowException:
-                pass  # a word further down, or a line of another length
         return self._in_words(None, {})
 
     def read_texts(self, names: Sequence[str]) -> Any:
@@ -182,40 +182,29 @@ class _Reader:
         if "empty" in str(error).lower():
             return TableError(f"{self.path} has a line of names but no rows.")
         n_columns = len(self.looks.names)
-        reader = self._rows()
-        before = self.looks.line
-        try:
-            for row in reader:
-                if row and len(row) != n_columns:
-                    return TableError(
-                        f"{self.path} cannot be read as a table: line {before:,} has {len(row):,} "
-                        f"fields. Every line needs as many fields as the first one ({n_columns:,})."
-                    )
-                before = self.looks.line + reader.line_num
-        except csv.Error:
-            pass
+        odd = ((line, len(row)) for line, row in self._numbered_rows() if len(row) != n_columns)
+        found = next(odd, None)
+        what = "line {:,} has {:,} fields".format(*found) if found else first_sentence(error)
         return TableError(
-            f"{self.path} cannot be read as a table: {first_sentence(error)}. Every line needs as "
-            f"many fields as the first one ({n_columns:,})."
+            f"{self.path} cannot be read as a table: {what}. Every line needs as many fields as "
+            f"the first one ({n_columns:,})."
         )
 
-    def _rows(self) -> Any:
+    def _numbered_rows(self) -> Iterator[tuple[int, list[str]]]:
+        """Yield the lines in which rows begin, counted from 1, and the rows."""
         text = io.StringIO(self.data[self._start :].decode("utf-8", "replace"), newline="")
-        return csv.reader(text, delimiter=self.looks.delimiter)
+        reader = csv.reader(text, delimiter=self.looks.delimiter)
+        line = self.looks.line
+        with suppress(csv.Error):
+            for row in reader:
+                if row:
+                    yield line, row
+                line = self.looks.line + reader.line_num
 
     def line_of(self, row: int) -> int:
         """Return the line in which a row begins, counted from 1."""
-        reader, line, seen = self._rows(), self.looks.line, 0
-        try:
-            for fields in reader:
-                if fields:
-                    if seen == row:
-                        return line
-                    seen += 1
-                line = self.looks.line + reader.line_num
-        except csv.Error:
-            pass
-        return line
+        lines = (line for line, _ in self._numbered_rows())
+        return next(islice(lines, row, None), self.looks.line)
 
     def has_padded_numbers(self) -> bool:
         """Return whether some field may begin with a zero and a digit."""
@@ -243,39 +232,27 @@ def has_padded_numbers(data: bytes | memoryview, delimiter: str) -> bool:
     return False
 
 
-def _after_lines(data: bytes, looks: FirstLines) -> int:
-    """Return where the lines before the rows end, in a tidied text."""
-    place = 0
-    for _ in range(looks.line - 1):
-        place = data.find(b"\n", place) + 1
-    return place
-
-
 def _words_to_numbers(
     path: Path, arrow: Any, reader: _Reader, decimal: str | None
 ) -> tuple[Any, dict[str, str], list[str]]:
     """Read text columns that are numbers with other marks; describe columns of both."""
     mixed: dict[str, str] = {}
     found: dict[str, str] = {}
-    columns: dict[int, Any] = {}
-    kinds = arrow.schema.types
-    for i in [i for i, kind in enumerate(kinds) if kind == "string"]:
-        name, column = reader.looks.names[i], arrow.column(i)
-        if (read := as_numbers(column, decimal, reader.looks.delimiter)) is not None:
+    columns = arrow.columns
+    for i in [i for i, kind in enumerate(arrow.schema.types) if kind == "string"]:
+        name = reader.looks.names[i]
+        if (read := as_numbers(columns[i], decimal, reader.looks.delimiter)) is not None:
             columns[i], found[name] = read
-            continue
-        trouble = mixture(path, name, column, reader.line_of)
-        mixed |= {name: trouble} if trouble else {}
-    if columns:
+        elif trouble := mixture(path, name, columns[i], reader.line_of):
+            mixed[name] = trouble
+    if found:
         import pyarrow
 
-        held = [columns.get(i, column) for i, column in enumerate(arrow.columns)]
-        arrow = pyarrow.Table.from_arrays(held, names=arrow.column_names)
+        arrow = pyarrow.Table.from_arrays(columns, names=arrow.column_names)
     notes = []
     for example in sorted(set(found.values())):
-        names = [repr(name) for name, what in found.items() if what == example]
-        more = f" and {len(names) - 5:,} more" if len(names) > 5 else ""
-        notes.append(f"{path}: {', '.join(names[:5])}{more}: {example}.")
+        names = [name for name, what in found.items() if what == example]
+        notes.append(f"{path}: {shortened(names, 5)}: {example}.")
     return arrow, mixed, notes
 
 
@@ -292,7 +269,7 @@ def _exact_columns(arrow: Any, parts: dict[str, Any], reader: _Reader) -> dict[s
     wanted = {*truths, *(name for name in large if kinds[name] == "double")}
     if len(truths) < len(columns) and reader.has_padded_numbers():
         wanted |= set(columns)
-    again = [name for name in columns if name in wanted and name in reader.looks.names]
+    again = [name for name in columns if name in wanted]
     if not again:
         return exact
     texts = reader.read_texts(again)
@@ -303,7 +280,6 @@ def _exact_columns(arrow: Any, parts: dict[str, Any], reader: _Reader) -> dict[s
         if name in truths or name in endless or padded:
             exact[name] = column.to_numpy()
         elif name in large and compute.all(compute.match_substring_regex(column, _WHOLE)).as_py():
-            exact[name] = np.array(
-                [None if text is None else int(text) for text in column.to_pylist()], dtype=object
-            )
+            whole = [None if text is None else int(text) for text in column.to_pylist()]
+            exact[name] = np.array(whole, dtype=object)
     return exact

@@ -13,9 +13,8 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from kernelatoms.files.tables.table import Array
 
 #: How a column writes its dates: what stands first, second and third.
 ORDERS = ("ymd", "dmy", "mdy", "named")
@@ -56,7 +55,7 @@ def date_order(values: Iterable[Any]) -> tuple[str, bool]:
     found = [_YEAR_LAST.fullmatch(text) for text in texts]
     if not all(found):
         return "", False
-    matches = [match for match in found if match]
+    matches = list(filter(None, found))
     day_first = any(int(match["one"]) > 12 for match in matches)
     month_first = any(int(match["two"]) > 12 for match in matches)
     points = any(match["by"] == "." for match in matches)

@@ -1,13 +1,18 @@
 """The columns that a model learns from.
 
-- Numbers are features; words of few values become features of 0 and 1 (see ``column_kinds``).
-- Dates, words of many values, constant columns and columns that number or name the rows are left
-  out, with a note.
-- In later files, columns are found by name: their order does not matter, further columns are
-  ignored, a missing one is an error (see ``matching``).
-- Rows without a label are not learned from.
+Numbers are features; words of few values become features of 0 and 1; dates, words of many values,
+constant columns and columns that number or name the rows are left out (see ``column_kinds``). In
+later files, columns are found by name (see ``matching``). Rows without a label are not learned
+from.
+
+Marks recognise the rows that a model learned from in other files. A mark is a 32-bit hash of the
+values of a row. A record keeps up to ``MOST_MARKS`` of the smallest. Rows of other files with marks
+up to the largest kept can be looked up: all rows if all marks were kept, else a fair sample. A new
+row is mistaken for a known one with a probability of about (rows learned from) / 2^32.
 """
 
+import base64
+import binascii
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -17,19 +22,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.files.tables.column_kinds import MIXED, Use, uses_of
-from kernelatoms.files.tables.identifiers import REASONS
-from kernelatoms.files.tables.labels import doubts_about, read_labels
 from kernelatoms.files.tables.matching import features_of, refuse_infinite
-from kernelatoms.files.tables.row_marks import ROW_MARKS, kept_marks
-from kernelatoms.files.tables.table import Table, TableError, shortened
+from kernelatoms.files.tables.roles import REASONS, doubts_about, read_labels
+from kernelatoms.files.tables.table import Array, Table, TableError, first_few, shortened
 from kernelatoms.similarity.base import check_flag
 
 if TYPE_CHECKING:  # models import scikit-learn, which takes a second
     from kernelatoms.files.models.record import ModelRecord
 
-Array = NDArray[Any]
 
-_DROPPED = "named in drop"
+#: Under which name a record keeps row marks, with its training data.
+ROW_MARKS = "row_marks"
+MOST_MARKS = 4096
+# Of fewer rows that can be looked up, nothing is said about all.
+_FEWEST_FOUND = 20
+_BLOCK_ROWS = 1 << 14
 
 
 @dataclass(frozen=True)
@@ -99,22 +106,18 @@ def training_set(
     check_flag("dates", dates)
     _check_wishes(table, label, drop, keep)
     uses = uses_of(table, label, frozenset(keep), dates=dates)
-    dropped = set(drop)
-    left_out = dict.fromkeys(drop, _DROPPED)
+    left_out = dict.fromkeys(drop, "named in drop")
     for name, use in uses.items():
-        if name in dropped:
-            continue
-        if use.why == MIXED:
+        if use.why == MIXED and name not in left_out:
             raise TableError(table.mixed[name])
         if not use.learned:
-            left_out[name] = use.why
+            left_out.setdefault(name, use.why)
     _check_kept(keep, uses)
     notes = [*table.notes, *(use.note for use in uses.values() if use.note)]
     y, kept = None, np.ones(len(table), bool)
     if label is not None:
         y, kept = read_labels(table, label)
-        n_without = int(np.count_nonzero(~kept))
-        if n_without:
+        if n_without := int(np.count_nonzero(~kept)):
             what = "has no label and is" if n_without == 1 else "have no label and are"
             notes.append(f"{n_without:,} of {len(table):,} rows {what} not learned from.")
         notes += doubts_about(y, label)
@@ -155,8 +158,7 @@ def _check_wishes(
     """Refuse columns in ``drop`` or ``keep`` that are absent or cannot be there."""
     there = set(table.names)
     for option, names in (("drop", drop), ("keep", keep)):
-        unknown = [name for name in names if name not in there]
-        if unknown:
+        if unknown := [name for name in names if name not in there]:
             raise TableError(
                 f"{option}: {table.path} has no column {shortened(unknown)}; it has "
                 f"{shortened(table.names)}."
@@ -165,8 +167,7 @@ def _check_wishes(
         raise TableError(f"drop: {label!r} is the label; it cannot be left out.")
     if label is not None and label in keep:
         raise TableError(f"keep: {label!r} is the label; it cannot be learned from.")
-    both = [name for name in keep if name in drop]
-    if both:
+    if both := [name for name in keep if name in drop]:
         raise TableError(f"keep: {shortened(both)} is in drop, too; choose one.")
 
 
@@ -179,17 +180,64 @@ def _check_kept(keep: Sequence[str], uses: dict[str, Use]) -> None:
 
 
 def _nothing_left(table: Table, label: str | None, left_out: dict[str, str]) -> str:
+    reasons = [f"{name!r} ({reason})" for name, reason in left_out.items()]
     numbered = [name for name, why in left_out.items() if why in REASONS]
     hint = f" keep=[{numbered[0]!r}] learns from it nevertheless." if numbered else ""
     return (
         f"{table.path} has no column to learn from"
         + (f" beside the label {label!r}" if label else "")
-        + (f"; left out: {_reasons(left_out)}." if left_out else ".")
+        + (f"; left out: {first_few(reasons, 8)}." if left_out else ".")
         + hint
     )
 
 
-def _reasons(left_out: dict[str, str]) -> str:
-    shown = [f"{name!r} ({reason})" for name, reason in list(left_out.items())[:8]]
-    more = f" and {len(left_out) - 8:,} more" if len(left_out) > 8 else ""
-    return ", ".join(shown) + more
+def row_marks(X: Array) -> NDArray[np.uint32]:
+    """Return a number per row, made of all its values; missing ones count as values."""
+    marks = np.empty(len(X), np.uint32)
+    for start in range(0, len(X), _BLOCK_ROWS):
+        # The sum turns -0.0 into 0.0.
+        block = np.array(X[start : start + _BLOCK_ROWS], np.float64, order="C") + 0.0
+        block[np.isnan(block)] = np.nan
+        words = block.view(np.uint64)
+        total = np.zeros(len(words), np.uint64)
+        for column in range(words.shape[1]):
+            total = _mixed(total ^ words[:, column])
+        marks[start : start + len(block)] = (total >> np.uint64(32)).astype(np.uint32)
+    return marks
+
+
+def _mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return numbers whose bits each depend on all bits (splitmix64, Steele et al. 2014)."""
+    numbers = numbers + np.uint64(0x9E3779B97F4A7C15)
+    numbers = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    numbers = (numbers ^ (numbers >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return numbers ^ (numbers >> np.uint64(31))
+
+
+def kept_marks(X: Array) -> str:
+    """Return what a record keeps of the training rows, as a text."""
+    marks = np.unique(row_marks(X))
+    whole = "all" if len(marks) <= MOST_MARKS else "some"
+    data = marks[:MOST_MARKS].astype("<u4").tobytes()
+    return f"{whole}:{base64.b64encode(data).decode('ascii')}"
+
+
+def learned_share(X: Array, kept: Any) -> float | None:
+    """Return the share of rows that equal training rows; None if that is unknown.
+
+    ``kept`` is what ``kept_marks`` returned. Unknown: nothing was kept, or too few rows can be
+    looked up.
+    """
+    whole, _, text = kept.partition(":") if isinstance(kept, str) else ("", "", "")
+    try:
+        known = np.frombuffer(base64.b64decode(text, validate=True), "<u4")
+    except (binascii.Error, ValueError):
+        return None
+    if whole not in ("all", "some") or not len(known) or not len(X):
+        return None
+    marks = row_marks(X)
+    if whole == "some":
+        marks = marks[marks <= known.max()]
+        if len(marks) < _FEWEST_FOUND:
+            return None
+    return float(np.isin(marks, known).mean())

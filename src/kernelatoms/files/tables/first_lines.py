@@ -178,37 +178,29 @@ def _decide(
     if header is not None:
         return not header, []
     comma = delimiter != ","
+    so_called = "its columns are called 0, 1, ...; header=True if these are names."
     if is_row_of_numbers(first, comma):
-        return True, [
-            f"{path} starts with numbers, not names: its columns are called 0, 1, ...; "
-            "header=True if these are names."
-        ]
+        return True, [f"{path} starts with numbers, not names: {so_called}"]
     columns = [
         [row[i].strip() for row in below if len(row) == len(first)] for i in range(len(first))
     ]
     if not below or not _same_kinds(first, columns, comma):
         return False, []
     if _is_nobodys_name(first, columns, comma):
-        return True, [
-            f"{path} starts with a row like those below it, not with names: its columns are called "
-            "0, 1, ...; header=True if these are names."
-        ]
-    if any(kind_of(cell, comma) == "number" for cell in first):
-        return False, [
-            f"the first line of {path} is taken for names, and could be a row; header=False if "
-            "it is one."
-        ]
-    return False, []
+        return True, [f"{path} starts with a row like those below it, not with names: {so_called}"]
+    if not any(kind_of(cell, comma) == "number" for cell in first):
+        return False, []
+    doubt = "is taken for names, and could be a row; header=False if it is one."
+    return False, [f"the first line of {path} {doubt}"]
 
 
 def _same_kinds(first: list[str], columns: list[list[str]], comma: bool) -> bool:
     """Return whether all fields of a line have the kinds of the fields below them."""
-    for cell, column in zip(first, columns, strict=True):
-        kind = kind_of(cell, comma)
-        kinds = {kind_of(value, comma) for value in column} - {"missing"}
-        if kind != "missing" and kinds and kinds != {kind}:
-            return False
-    return True
+    return all(
+        {kind_of(value, comma) for value in column} <= {"missing", kind_of(cell, comma)}
+        or kind_of(cell, comma) == "missing"
+        for cell, column in zip(first, columns, strict=True)
+    )
 
 
 def _is_nobodys_name(first: list[str], columns: list[list[str]], comma: bool) -> bool:

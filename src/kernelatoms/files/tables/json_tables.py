@@ -6,14 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernelatoms.files.tables.arrow_tables import from_arrow, large_columns, owned_by_arrow
 from kernelatoms.files.tables.csv_tables import as_utf8
-from kernelatoms.files.tables.table import ReadOptions, Table, TableError
+from kernelatoms.files.tables.table import Array, ReadOptions, Table, TableError, TableFile
 from kernelatoms.limits import Budget
-
-Array = NDArray[Any]
 
 _BLOCK_BYTES = 64 * 2**20
 # Objects in objects become columns "a.b"; no real table is deeper.
@@ -25,13 +22,14 @@ _OPENED = bytes(1 if letter in b"[{" else 255 for letter in range(256))  # 255 i
 _KEY = re.compile(rb'"([^"\\]*(?:\\.[^"\\]*)*)"\s*:')
 
 
-def read_json_lines(path: Path, data: bytes, options: ReadOptions, budget: Budget) -> Table:
+def read_json_lines(file: TableFile, options: ReadOptions) -> Table:
     """Read objects, one per line; keys are columns, those of inner objects "outer.inner"."""
     import pyarrow
     from pyarrow import json as arrow_json
 
-    data, notes = as_utf8(path, data, options.encoding)
-    _check_keys(data, budget)
+    path = file.path
+    data, notes = as_utf8(path, file.data or b"", options.encoding)
+    _check_keys(data, file.budget)
     if _depth(data) > _NESTED:
         raise TableError(
             f"{path} cannot be read: its lists and objects are nested more than {_NESTED} levels "
@@ -45,7 +43,7 @@ def read_json_lines(path: Path, data: bytes, options: ReadOptions, budget: Budge
             if not any(pyarrow.types.is_struct(kind) for kind in arrow.schema.types):
                 break
             arrow = arrow.flatten()
-        table = from_arrow(path, arrow, budget)
+        table = from_arrow(path, arrow, file.budget)
     except pyarrow.ArrowException:
         # Numbers here and words there, or a line that is no JSON: Python says which.
         table = _read_slowly(path, data)
@@ -84,8 +82,7 @@ def _depth(data: bytes) -> int:
 
 def _read_slowly(path: Path, data: bytes) -> Table:
     """Read with Python's reader, which names the line at fault and rounds no integer."""
-    columns: dict[str, list[Any]] = {}
-    n_rows = 0
+    rows: list[dict[str, Any]] = []
     for number, line in enumerate(data.decode("utf-8", "replace").split("\n"), start=1):
         if not line.strip():
             continue
@@ -98,16 +95,11 @@ def _read_slowly(path: Path, data: bytes) -> Table:
             ) from error
         if not isinstance(held, dict):
             raise TableError(f"{path} cannot be read: line {number:,} is no JSON object.")
-        for name, value in _flat(held).items():
-            values = columns.setdefault(name, [])
-            values.extend([None] * (n_rows - len(values)))
-            values.append(value)
-        n_rows += 1
-    if not n_rows:
+        rows.append(_flat(held))
+    if not rows:
         raise TableError(f"{path} has no rows.")
-    for values in columns.values():
-        values.extend([None] * (n_rows - len(values)))
-    return _table(path, columns, n_rows)
+    names = dict.fromkeys(name for row in rows for name in row)
+    return _table(path, {name: [row.get(name) for row in rows] for name in names}, len(rows))
 
 
 def _flat(held: dict[str, Any], outer: str = "") -> dict[str, Any]:
@@ -143,8 +135,7 @@ def _table(path: Path, columns: dict[str, list[Any]], n_rows: int) -> Table:
                 f"{row:,}. Correct it, write null if it is missing, or leave the column out with "
                 f"drop=[{name!r}]."
             )
-    numbers = np.array(series).T if series else np.empty((n_rows, 0))
-    numbers = np.ascontiguousarray(numbers, dtype=np.float64)
+    numbers = np.array(series, dtype=np.float64).reshape(len(series), n_rows).T.copy("C")
     return Table(path, names, numbers, words, named=True, mixed=mixed, exact=exact)
 
 

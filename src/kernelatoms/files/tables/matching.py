@@ -5,16 +5,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernelatoms.files.tables.column_kinds import encoded, feature_names
-from kernelatoms.files.tables.identifiers import REASONS, sounds_like_identifier
-from kernelatoms.files.tables.table import Table, TableError, shortened
+from kernelatoms.files.tables.roles import REASONS, sounds_like_identifier
+from kernelatoms.files.tables.table import Array, Table, TableError, repeated, shortened
 
 if TYPE_CHECKING:  # models import scikit-learn, which takes a second
     from kernelatoms.files.models.record import ModelRecord
-
-Array = NDArray[Any]
 
 
 def rows_for(table: Table, record: "ModelRecord", n_features: int) -> tuple[Array, list[str]]:
@@ -42,20 +39,13 @@ def rows_for(table: Table, record: "ModelRecord", n_features: int) -> tuple[Arra
         refuse_infinite(X, None, table)
         return X, notes
     sources = record.sources
-    places = None
     if not table.named:
-        places = _same_places(table, record, sources)
-        if places is None:
-            raise TableError(
-                f"{table.path} has no column names, but the model knows its columns by name: "
-                f"{shortened(sources)}."
-            )
-    table = table if places is None else _renamed(table, places)
+        table = _renamed(table, _same_places(table, record, sources))
     empty = {n for n in sources if n in table.words and _is_empty(table.words[n])}
     _check_columns(table, record, sources, empty)
     known = {*sources, *record.left_out, record.label}
     further = [name for name in table.names if name not in known]
-    if further and places is None:
+    if further and table.named:
         notes.append(f"Not used, since the model does not know them: {shortened(further)}.")
     new: dict[str, list[str]] = {}
     columns, X = features_of(table, sources, record.encoded, empty, new)
@@ -82,10 +72,9 @@ def features_of(
         return list(sources), table.numbers if whole else table.numbers[:, places]
     names = {name: feature_names(name, special[name]) for name in special}
     columns = [feature for name in sources for feature in names.get(name, [name])]
-    if len(set(columns)) < len(columns):
-        seen: set[str] = set()
-        twin = next(name for name in columns if name in seen or seen.add(name))  # type: ignore[func-returns-value]
-        raise TableError(f"{table.path}: two features would be called {twin!r}; rename a column.")
+    if twins := repeated(columns):
+        words = f"two features would be called {twins[0]!r}; rename a column."
+        raise TableError(f"{table.path}: {words}")
     X = np.full((len(table), len(columns)), np.nan)
     here, there = [], []
     place = 0
@@ -106,10 +95,10 @@ def features_of(
 
 
 def _about_new(new: dict[str, list[str]]) -> str:
-    parts = []
-    for name, values in list(new.items())[:8]:
-        different = sorted(set(values))
-        parts.append(f"{len(values):,} of {name!r} ({shortened(different, 3)})")
+    parts = [
+        f"{len(values):,} of {name!r} ({shortened(sorted(set(values)), 3)})"
+        for name, values in list(new.items())[:8]
+    ]
     more = f" and those of {len(new) - 8:,} more columns" if len(new) > 8 else ""
     return (
         f"Values that the model never saw: {', '.join(parts)}{more}. They count as none of those "
@@ -142,17 +131,11 @@ def row_identifiers(table: Table, record: "ModelRecord") -> dict[str, Array]:
     if not table.named:
         return {}
     used = {*record.sources, record.label} if record.columns is not None else {record.label}
-    return {
-        name: table.column(name)
-        for name in table.names
-        if name not in used
-        and (
-            record.left_out.get(name) in REASONS
-            or name in table.unnamed
-            or name in table.index
-            or sounds_like_identifier(name)
-        )
-    }
+    noted = {name for name, why in record.left_out.items() if why in REASONS}
+    noted |= table.unnamed | table.index
+    names = [name for name in table.names if name not in used]
+    names = [name for name in names if name in noted or sounds_like_identifier(name)]
+    return {name: table.column(name) for name in names}
 
 
 def refuse_infinite(
@@ -223,35 +206,34 @@ def _could_number(values: Array) -> bool:
     return whole and len(np.unique(values)) == len(values)
 
 
-def _same_places(
-    table: Table, record: "ModelRecord", sources: Sequence[str]
-) -> dict[str, str] | None:
-    """Return the model's names of columns in a file without names; None if they are unclear.
+def _same_places(table: Table, record: "ModelRecord", sources: Sequence[str]) -> dict[str, str]:
+    """Return the model's names of columns in a file without names.
 
     The file may lack the label, the columns that number rows, or both.
     """
-    every = [*sources, *record.left_out, *([record.label] if record.label else [])]
-    if not all(name.isdigit() for name in every):
-        return None
-    numbered = [name for name, why in record.left_out.items() if why in REASONS]
     label = [record.label] if record.label else []
+    numbered = [name for name, why in record.left_out.items() if why in REASONS]
+    every = [*sources, *record.left_out, *label]
     n_here = sum(name.isdigit() for name in table.names)
     for absent in ([], label, numbered, [*label, *numbered]):
-        if n_here == len(every) - len(absent):
-            gone = sorted(map(int, absent))
+        if n_here == len(every) - len(absent) and all(name.isdigit() for name in every):
+            gone = list(map(int, absent))
             return {
                 str(int(name) - sum(other < int(name) for other in gone)): name
                 for name in every if name not in absent
             }  # fmt: skip
-    return None
+    raise TableError(
+        f"{table.path} has no column names, but the model knows its columns by name: "
+        f"{shortened(sources)}."
+    )
 
 
 def _renamed(table: Table, names: dict[str, str]) -> Table:
     """Return a table with other column names."""
-    return replace(
-        table,
-        columns=[names.get(name, name) for name in table.columns],
-        words={names.get(name, name): words for name, words in table.words.items()},
-        exact={names.get(name, name): values for name, values in table.exact.items()},
-        mixed={names.get(name, name): trouble for name, trouble in table.mixed.items()},
-    )
+
+    def renamed(held: dict[str, Any]) -> dict[str, Any]:
+        return {names.get(name, name): value for name, value in held.items()}
+
+    columns = [names.get(name, name) for name in table.columns]
+    words, exact, mixed = renamed(table.words), renamed(table.exact), renamed(table.mixed)
+    return replace(table, columns=columns, words=words, exact=exact, mixed=mixed)

@@ -13,11 +13,6 @@ _COMMA = r"^\s*[+-]?([0-9]+,?[0-9]*|,[0-9]+)([eE][+-]?[0-9]+)?\s*$"
 _EITHER = r"^\s*[+-]?[1-9][0-9]{0,2},[0-9]{3}\s*$|^\s*[+-]?[0-9]+\s*$"
 
 
-def _grouped(mark: str, group: str) -> str:
-    """Return the pattern of numbers with thousands separators."""
-    return rf"^\s*[+-]?([0-9]{{1,3}}(\{group}[0-9]{{3}})+|[0-9]+)(\{mark}[0-9]*)?\s*$"
-
-
 def as_numbers(column: Any, decimal: str | None, delimiter: str) -> tuple[Any, str] | None:
     """Return a text column of Arrow's as numbers, and how it was read; None if it holds others.
 
@@ -29,15 +24,13 @@ def as_numbers(column: Any, decimal: str | None, delimiter: str) -> tuple[Any, s
             return None
         return _converted(column, ",", ""), "decimal commas are read as points (decimal='.' if not)"
     for mark, group in ((",", "."), (".", ",")):
-        if decimal not in (None, mark) or not _all(column, _grouped(mark, group)):
+        grouped = rf"^\s*[+-]?([0-9]{{1,3}}(\{group}[0-9]{{3}})+|[0-9]+)(\{mark}[0-9]*)?\s*$"
+        if decimal not in (None, mark) or not _all(column, grouped):
             continue
         both = _any(column, rf"\{group}.*\{mark}")
         if both or (decimal == mark and _any(column, rf"\{group}")):
-            said = (
-                f"{group!r} separates thousands, {mark!r} is the decimal mark (decimal={group!r} "
-                "if not)"
-            )
-            return _converted(column, mark, group), said
+            marks = f"{group!r} separates thousands, {mark!r} is the decimal mark"
+            return _converted(column, mark, group), f"{marks} (decimal={group!r} if not)"
     return None
 
 

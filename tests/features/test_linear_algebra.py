@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from draws import later
-from kernelatoms.features import krylov
-from kernelatoms.features.krylov import basis_shape, leading_eigenpairs
+from kernelatoms.features import linear_algebra
+from kernelatoms.features.linear_algebra import basis_shape, leading_eigenpairs
 
 DEFAULTS = {"n_oversamples": 20, "n_passes": 16}
 
@@ -198,13 +198,13 @@ def test_the_seed_decides_and_threads_do_not(rng, monkeypatch):
 @pytest.mark.parametrize(("size", "one"), [(1999, True), (2000, False)])
 def test_small_eigenproblems_have_one_thread_of_blas(size, one, monkeypatch):
     asked = []
-    cpu = krylov.machine(np.eye(3))
+    cpu = linear_algebra.machine(np.eye(3))
     limit = cpu.one_blas_thread
     monkeypatch.setattr(
         cpu, "one_blas_thread", lambda wanted=True: asked.append(wanted) or limit(wanted)
     )
-    monkeypatch.setattr(krylov, "basis_shape", lambda *_: (1, size))
-    monkeypatch.setattr(krylov, "_krylov_basis", lambda *_: (np.zeros((size, 3)), None))
+    monkeypatch.setattr(linear_algebra, "basis_shape", lambda *_: (1, size))
+    monkeypatch.setattr(linear_algebra, "_krylov_basis", lambda *_: (np.zeros((size, 3)), None))
     monkeypatch.setattr(
         "scipy.linalg.eigh", lambda *_, **__: (np.zeros(size), np.zeros((size, size)))
     )
@@ -214,11 +214,11 @@ def test_small_eigenproblems_have_one_thread_of_blas(size, one, monkeypatch):
 
 def test_rows_are_made_orthonormal_and_what_is_their_own_is_known(rng):
     rows = rng.standard_normal((6, 50))
-    Q, own = krylov._cholesky_orthonormal(rows)
+    Q, own = linear_algebra._cholesky_orthonormal(rows)
     np.testing.assert_allclose(Q @ Q.T, np.eye(6), atol=1e-14)
     np.testing.assert_allclose(rows @ Q.T @ Q, rows, atol=1e-12)
     assert own == pytest.approx(np.abs(np.diagonal(np.linalg.qr(rows.T)[1])).min())
-    assert krylov._cholesky_orthonormal(np.zeros((3, 9)))[1] == 0
+    assert linear_algebra._cholesky_orthonormal(np.zeros((3, 9)))[1] == 0
 
 
 @pytest.mark.parametrize(("share", "drawn"), [(2e-6, False), (5e-7, True)])
@@ -227,7 +227,7 @@ def test_random_vectors_help_only_below_a_millionth(share, drawn):
     e = np.eye(40)
     product, Q = np.stack([e[0], e[0] + share * e[1]]), e[5:7]
     state = np.random.RandomState(0)
-    block = krylov._next_block(product, product @ Q.T, Q, state)
+    block = linear_algebra._next_block(product, product @ Q.T, Q, state)
     assert (state.random_sample() != np.random.RandomState(0).random_sample()) == drawn
     np.testing.assert_allclose(block @ block.T, np.eye(2), atol=1e-14)
     np.testing.assert_allclose(block @ Q.T, 0, atol=1e-14)
@@ -239,6 +239,6 @@ def test_what_rounding_left_in_earlier_directions_is_taken_out(rng):
     rows = np.linalg.qr(rng.standard_normal((200, 5)))[0].T
     for share in (1e-2, 1e-5, 1e-9, 0.0):
         product = Q[:5] + share * rows
-        block = krylov._next_block(product, product @ Q.T, Q, np.random.RandomState(0))
+        block = linear_algebra._next_block(product, product @ Q.T, Q, np.random.RandomState(0))
         np.testing.assert_allclose(block @ Q.T, 0, atol=1e-14)
         np.testing.assert_allclose(block @ block.T, np.eye(5), atol=1e-13)

@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 
 import oracles.ridge_preimage
-from kernelatoms.features import ridge_preimage
-from kernelatoms.features.ridge_preimage import MOST_ROWS, learn_inverse_map, more_rows
+from kernelatoms.features import preimage_methods
+from kernelatoms.features.preimage_methods import MOST_ROWS, learn_inverse_map, more_rows
 
 
 @pytest.mark.parametrize("gamma", [None, 0.7])
 @pytest.mark.parametrize("ridge", [1e-3, 0.5])
 def test_errors_of_rows_left_out_are_exact(rng, monkeypatch, gamma, ridge):
     F, Y = rng.standard_normal((12, 3)), rng.standard_normal((12, 2))
-    monkeypatch.setattr(ridge_preimage, "_RIDGES", np.array([ridge]))
-    fit = ridge_preimage._regress(F, Y, gamma)
+    monkeypatch.setattr(preimage_methods, "_RIDGES", np.array([ridge]))
+    fit = preimage_methods._regress(F, Y, gamma)
     errors, weights, own = oracles.ridge_preimage.left_out(F, Y, gamma, ridge)
     np.testing.assert_allclose(fit.left_out, np.linalg.norm(errors), rtol=1e-7)
     np.testing.assert_allclose(fit.own, np.linalg.norm(own), rtol=1e-7)
@@ -21,9 +21,9 @@ def test_errors_of_rows_left_out_are_exact(rng, monkeypatch, gamma, ridge):
 
 
 def test_what_predicts_as_well_and_fits_its_own_rows_is_taken():
-    fits = [ridge_preimage._Fit(left_out, own, None) for left_out, own in
+    fits = [preimage_methods._Fit(left_out, own, None) for left_out, own in
             ((1.03, 0.0), (1.0, 0.5), (1.019, 0.1), (1.01, 0.3))]  # fmt: skip
-    assert ridge_preimage._chosen(fits) is fits[2]
+    assert preimage_methods._chosen(fits) is fits[2]
 
 
 def test_bent_rows_come_back_and_straight_ones_exactly(rng):
