@@ -18,7 +18,7 @@ from kernelatoms import CRCClassifier, SRCClassifier, load_model, save_model, sp
 from kernelatoms.coding.closed_form import inverse_gram
 from kernelatoms.coding.leave_one_out import MULTIPLES
 from kernelatoms.coding.robust import RobustDictionary
-from kernelatoms.estimators.classifiers import mu_search, row_coding
+from kernelatoms.estimators.classifiers import collaborative, row_coding
 from kernelatoms.estimators.classifiers.training_dictionary import TrainingDictionary
 from kernelatoms.features.projections import KPCAProjection
 from kernelatoms.similarity import CentredKernel, DistanceKernel, make_kernel
@@ -607,7 +607,7 @@ def test_mu_over_neighbours_leaves_the_row_itself_out(where, seed):
 @pytest.mark.parametrize("projection", [None, "identity"])
 def test_some_of_very_many_rows_choose_mu(projection, monkeypatch):
     X, y, _ = draw(13, n=90)
-    monkeypatch.setattr(mu_search, "_LEFT_OUT", 30)
+    monkeypatch.setattr(collaborative, "_LEFT_OUT", 30)
     whole = CRCClassifier("rbf", projection=projection, gamma=0.5).fit(X, y)
     some = np.argsort(y, kind="stable")[np.linspace(0, 89, 30).round().astype(int)]
     part = CRCClassifier("rbf", projection=projection, gamma=0.5).fit(X[some], y[some])

@@ -24,7 +24,7 @@ from kernelatoms import (
     load_model,
     save_model,
 )
-from kernelatoms.estimators.classifiers.probabilities import likeliest_temperature, probabilities
+from kernelatoms.estimators.classifiers.base import likeliest_temperature, probabilities
 from kernelatoms.report.figures.calibration import reliability
 
 CLASSIFIERS = {

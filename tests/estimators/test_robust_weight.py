@@ -17,7 +17,7 @@ from kernelatoms.coding.leave_one_out import (
     best_robust_mu,
 )
 from kernelatoms.coding.robust import RobustDictionary
-from kernelatoms.estimators.classifiers import mu_search, row_coding
+from kernelatoms.estimators.classifiers import collaborative, row_coding
 from oracles import representation as oracle
 
 
@@ -110,7 +110,7 @@ def test_some_of_very_many_rows_choose_the_robust_weight(projection, unit, grown
     model = CRCClassifier(
         kernel, residual_norm="l1", projection=projection, gamma=0.5, normalize_columns=unit
     )
-    monkeypatch.setattr(mu_search, "_ROBUST_ATOMS", 30)
+    monkeypatch.setattr(collaborative, "_ROBUST_ATOMS", 30)
     whole = clone(model).fit(X, y)
     some = np.linspace(0, 89, 30).round().astype(int)
     part = clone(model).fit(X[some], y[some])
@@ -131,7 +131,7 @@ def test_columns_at_unit_norm_have_a_weight_of_their_own(n_neighbors):
         "rbf", residual_norm="l1", normalize_columns=True, gamma=0.5, n_neighbors=n_neighbors
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(mu_search, "best_robust_mu", watched)
+        patch.setattr(collaborative, "best_robust_mu", watched)
         model.fit(X, y)
     for part in seen:
         np.testing.assert_allclose(np.linalg.norm(part.atoms, axis=1), 1.0)
@@ -153,7 +153,7 @@ def test_over_neighbours_the_row_itself_is_left_out():
         return 1.0
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(mu_search, "best_robust_mu", watched)
+        patch.setattr(collaborative, "best_robust_mu", watched)
         model.fit(X, y)
     assert len(seen) == 40
     for part in seen:

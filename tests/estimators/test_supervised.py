@@ -624,7 +624,7 @@ class TestWeightsOfClasses:
         X, y = flowers
         start = X[np.r_[0:4, 20:24, 40:44]]
         start = start / np.linalg.norm(start, axis=1, keepdims=True)
-        module = "kernelatoms.estimators.classifiers.label_dictionary"
+        module = "kernelatoms.estimators.classifiers.supervised"
         monkeypatch.setattr(f"{module}.class_atoms", lambda *args, **options: start.copy())
         monkeypatch.setattr(f"{module}.allocate_atoms", lambda n_atoms, sizes: np.array([4, 4, 4]))
         weight = {0: 1, 1: 2, 2: 5}

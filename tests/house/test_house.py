@@ -151,8 +151,8 @@ def test_jitted_functions_use_names_of_files_that_the_cache_knows_and_no_float()
             assert not (jitted and "float" in used), f"{path.name}: {function.name}"
 
 
-# These rooms are commands, or write them and CSS in pages.
-MAY_NAME_FLAGS = ("cli/", "codec/commands", "report/page.py")
+# These rooms are commands, or write them.
+MAY_NAME_FLAGS = ("cli/", "codec/commands")
 
 
 def test_messages_of_the_library_name_arguments_and_no_flags():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kernelatoms.report.figures.class_curves import class_curves_figure
+from kernelatoms.report.figures.distributions import class_curves_figure
 
 
 def curves(n_classes, rng):

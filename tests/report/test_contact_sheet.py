@@ -19,7 +19,7 @@ from kernelatoms import (
     make_lkdl,
 )
 from kernelatoms.report import atoms_figure, contact_sheet, model_sections
-from kernelatoms.report.figures.channels import as_panel, check_image_shape, panel_shape
+from kernelatoms.report.figures.images import as_panel, check_image_shape, panel_shape
 
 GREEDY = {"n_nonzero_coefs": 3, "max_iter": 3, "random_state": 0}
 

@@ -10,12 +10,11 @@ import numpy as np
 import pytest
 
 from kernelatoms.report import Picture, Section, images_figure
-from kernelatoms.report.embedding import INVERTED, darken, embed_figure
+from kernelatoms.report.embedding import INVERTED, darken, embed_figure, needs_browser, stand_in
 from kernelatoms.report.figures.classes import confusion_figure
 from kernelatoms.report.figures.style import COLOURS, GREY, ink_on, text_width
-from kernelatoms.report.fonts import isolate, needs_browser, stand_in
 from kernelatoms.report.page import render_page
-from kernelatoms.report.words import labels_words, shorten
+from kernelatoms.report.words import isolate, labels_words, shorten
 
 WORLD = ["中文标签", "العربية", "हिन्दी", "עברית", "ไทย", "🚗"]
 DRAWN = ["plain", "Größe", "ελληνικά", "русский", "a µ ± –"]

@@ -15,8 +15,7 @@ from kernelatoms import KSVD, ClassDictionaryClassifier, CRCClassifier, LCKSVDCl
 from kernelatoms.report import RowsOfFile, model_sections, write_model_report
 from kernelatoms.report.coding import find_labels
 from kernelatoms.report.origin import left_out_words, origin_words
-from kernelatoms.report.sections.accuracy import answers_section
-from kernelatoms.report.sections.scores import accuracy_words
+from kernelatoms.report.sections.scores import accuracy_words, answers_section
 from kernelatoms.report.words import percent
 
 pytestmark = pytest.mark.filterwarnings("error")

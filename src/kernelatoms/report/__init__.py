@@ -7,8 +7,8 @@
 - ``figures``: arrays to matplotlib figures; plain functions, no pyplot, no global state.
 - ``contact_sheet``: the atoms of a fitted model as small pictures with their numbers.
 - ``comparison``: scores of repeated runs to means, standard errors and a sentence.
-- ``page``: sections of text, tables and figures to HTML; ``embedding``: figures as data URIs;
-  ``fonts``: text that matplotlib's font cannot draw.
+- ``page``: sections of text, tables and figures to HTML; ``embedding``: figures as data URIs,
+  with text that matplotlib's font cannot draw.
 - ``origin``: where the rows and the model of a report come from. ``words``: plain English.
 
 Further figures are imported from their modules in ``figures``. matplotlib is imported here and

@@ -6,6 +6,7 @@ Rows are taken in blocks, so that many rows of many features need little memory.
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -30,8 +31,7 @@ _UNKNOWN = -1
 class Answers:
     """The class that a model chose for every row, and the true one, -1 where it is not known.
 
-    ``own`` says how well the true class does and ``other`` how well the best of the others; both
-    are NaN where the label is not known.
+    ``own`` says how well the true class does, ``other`` the best of the others; NaN if unknown.
     """
 
     chosen: NDArray[np.intp]
@@ -105,8 +105,7 @@ def decide_rows(anatomy: Anatomy, X: Any, y: Any = None) -> Decisions:
     for rows in _blocks(n_rows, anatomy):
         shares = anatomy.last.predict_proba(anatomy.signals(take_rows(X, rows)))
         chosen[rows], won[rows] = shares.argmax(axis=1), shares.max(axis=1)
-        left_own, left_other = _own_and_other(-shares, truth[rows])
-        own[rows], other[rows] = -left_own, -left_other
+        own[rows], other[rows] = -_own_and_other(-shares, truth[rows])
     return Decisions(chosen, truth, own, other, won)
 
 
@@ -120,15 +119,13 @@ class Weights:
     @property
     def by_class(self) -> Array:
         """The same over all atoms of a class: rows of class i, atoms of class j."""
-        n_classes = self.by_atom.shape[0]
-        return np.asarray((self.by_atom @ _marks(self.owners, n_classes)).toarray())
+        return np.asarray((self.by_atom @ _marks(self.owners, self.by_atom.shape[0])).toarray())
 
 
 def code_weights(anatomy: Anatomy, X: Any, y: Any) -> Weights | None:
-    """Return on which atoms the codes of every class's rows have their weight.
+    """Return on which atoms the codes of every class's rows have their weight; of many rows some.
 
-    Of some rows where there are very many. None where a row is coded over one class's atoms alone,
-    its answer's.
+    None where a row is coded over one class's atoms alone, its answer's.
     """
     if not (anatomy.keeps_rows or anatomy.codes_jointly or anatomy.supervised):
         return None
@@ -162,19 +159,12 @@ def _marks(classes: NDArray[np.intp], n_classes: int) -> scipy.sparse.csr_array:
 
 
 def code_signals(anatomy: Anatomy, signals: Array) -> tuple[list[scipy.sparse.csr_array], Array]:
-    """Return the codes over every dictionary, and what each leaves: (n_signals, n_dictionaries).
-
-    Where signals are coded over all dictionaries together, each one's part of these codes.
-    """
+    """Return codes over every dictionary, or its part of joint codes, and what each leaves."""
     learners = anatomy.learners
     if anatomy.codes_jointly:
         joint, residuals = anatomy.last._code_jointly(signals)
-        ends = np.cumsum([learner.n_atoms_ for learner in learners])
-        matrix = joint.to_csr()
-        codes = [
-            matrix[:, end - learner.n_atoms_ : end]
-            for learner, end in zip(learners, ends, strict=True)
-        ]
+        ends, matrix = np.cumsum([0, *(learner.n_atoms_ for learner in learners)]), joint.to_csr()
+        codes = [matrix[:, start:end] for start, end in pairwise(ends.tolist())]
         return codes, np.asarray(residuals, np.float64)
     own = anatomy.last.n_neighbors if anatomy.group == "class dictionaries" else None
     each = [learner._encode(signals, own) for learner in learners]
@@ -190,14 +180,14 @@ def find_labels(classes: Sequence[Any], y: Any, n_rows: int) -> NDArray[np.intp]
     return np.array([number.get(label, _UNKNOWN) for label in np.asarray(y).tolist()], np.intp)
 
 
-def _own_and_other(residuals: Array, truth: NDArray[np.intp]) -> tuple[Array, Array]:
+def _own_and_other(residuals: Array, truth: NDArray[np.intp]) -> Array:
+    """Return the residual of each row's own class, and the least of the others; NaN if unknown."""
     known = np.flatnonzero(truth != _UNKNOWN)
-    own, other = np.full((2, len(truth)), np.nan)
-    own[known] = residuals[known, truth[known]]
-    others = residuals[known]
+    found, others = np.full((2, len(truth)), np.nan), residuals[known]
+    found[0, known] = others[np.arange(len(known)), truth[known]]
     others[np.arange(len(known)), truth[known]] = np.inf
-    other[known] = others.min(axis=1) if residuals.shape[1] > 1 else np.nan
-    return own, other
+    found[1, known] = others.min(axis=1) if residuals.shape[1] > 1 else np.nan
+    return found
 
 
 def time_model(model: Any, X: Any) -> tuple[str, float, int]:

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelatoms.report.words import list_words
+
 Array = NDArray[Any]
 
 # A difference counts as seen when it is larger than this many of its standard errors.
@@ -71,9 +73,12 @@ def compare_in_words(scores: Mapping[str, tuple[Any, Any]], challenger: str, bas
     """
     if not scores:
         raise ValueError("scores must name at least one condition, got none.")
-    better: list[str] = []
-    worse: list[str] = []
-    alike: list[str] = []
+    verdicts: dict[str, list[str]] = {
+        f"{challenger} is more accurate than {baseline}": [],
+        f"{challenger} is less accurate than {baseline}": [],
+        f"{challenger} and {baseline} cannot be told apart": [],
+    }
+    better, worse, alike = verdicts.values()
     for condition, (ours, theirs) in scores.items():
         ours, theirs = np.asarray(ours), np.asarray(theirs)
         if ours.shape != theirs.shape or ours.ndim != 1:
@@ -83,20 +88,7 @@ def compare_in_words(scores: Mapping[str, tuple[Any, Any]], challenger: str, bas
             )
         mean, error = (float(value) for value in mean_and_error(ours - theirs))
         phrase = f"{condition} ({100 * mean:+.1f} ± {100 * error:.1f} points)"
-        if abs(mean) <= _CLEAR * error:
-            alike.append(phrase)
-        else:
-            (better if mean > 0 else worse).append(phrase)
-    parts = []
-    if better:
-        parts.append(f"{challenger} is more accurate than {baseline} {_enumerate(better)}")
-    if worse:
-        parts.append(f"{challenger} is less accurate than {baseline} {_enumerate(worse)}")
-    if alike:
-        parts.append(f"{challenger} and {baseline} cannot be told apart {_enumerate(alike)}")
+        found = better if mean > 0 else worse
+        (alike if abs(mean) <= _CLEAR * error else found).append(phrase)
+    parts = [f"{verdict} {list_words(found)}" for verdict, found in verdicts.items() if found]
     return "; ".join(parts) + "."
-
-
-def _enumerate(phrases: list[str]) -> str:
-    *first, last = phrases
-    return f"{', '.join(first)} and {last}" if first else last

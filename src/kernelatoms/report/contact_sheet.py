@@ -9,15 +9,12 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from kernelatoms import AtomNumbers, atom_numbers, atom_preimages
-from kernelatoms.report.anatomy import Anatomy, dissect
-from kernelatoms.report.figures.channels import check_image_shape
+from kernelatoms.report.anatomy import Anatomy, Array, dissect
+from kernelatoms.report.figures.images import check_image_shape
 from kernelatoms.report.figures.sheet import Cell, sheet_figure
 from kernelatoms.report.view import View, check_names, make_view
 from kernelatoms.report.words import shorten
 
-Array = NDArray[Any]
-
-ORDERS = ("energy", "use", "purity", "coherence", "number")
 # Atoms on a sheet by default: as images, as curves, as bars with names.
 _IMAGES, _CURVES, _TABLES = 30, 20, 12
 
@@ -34,11 +31,11 @@ def contact_sheet(
 ) -> Figure:
     """Draw the atoms of a fitted model as small pictures, each with its numbers under it.
 
-    Under every atom stand its share of the codes' energy (the bar shows it too, relative to the
-    largest share), its coherence, and with labels the class that most of its energy comes from with
-    its share, the purity: see ``atom_numbers``. Atoms that live in a kernel's feature space are
-    shown by their pre-images (``atom_preimages``), with the error |phi(x) - d|^2 / |d|^2; where
-    there is none of these, by the learner's linear ones, without an error.
+    Under every atom stand its share of the codes' energy (the bar shows it, relative to the largest
+    share), its coherence, and with labels the class that most of its energy comes from with its
+    share, the purity: see ``atom_numbers``. Atoms of a kernel's feature space are shown by their
+    pre-images (``atom_preimages``), with the error |phi(x) - d|^2 / |d|^2; where there is none, by
+    the learner's linear ones.
 
     Parameters
     ----------
@@ -50,11 +47,10 @@ def contact_sheet(
         Labels of the rows, for purities.
     image_shape : (height, width) or (height, width, channels), optional
         Rows are images of this shape: three channels are drawn in colour, a fourth in grey below
-        them, two in grey side by side. Without, rows of up to 30 features are drawn as bars, others
-        as curves.
+        them, two in grey side by side. Without, up to 30 features are drawn as bars, more as a
+        curve.
     n_atoms : int, optional
-        How many atoms to draw, the first in that order; by default 30 images, 20 curves or 12
-        tables of bars.
+        How many to draw; by default 30 images, 20 curves or 12 tables of bars.
     order : {"energy", "use", "purity", "coherence", "number"}, optional
         The largest first, or by the atom's number. By default by energy, and by number without X.
     feature_names : list of n_features names, optional
@@ -134,9 +130,7 @@ def make_sheet(
         lines = _lines(numbers, atom)
         if error is not None:
             lines.append(f"error {_short(error[place])}")
-        share = None
-        if numbers.energy is not None:
-            share = float(numbers.energy[atom]) / (largest or 1.0)
+        share = None if numbers.energy is None else float(numbers.energy[atom]) / (largest or 1.0)
         cells.append(Cell(_title(anatomy, atom), lines, share))
     return Sheet(chosen, rows, cells, error)
 
@@ -145,16 +139,16 @@ def ordered(numbers: AtomNumbers, order: str | None) -> NDArray[np.intp]:
     """Return the numbers of all atoms, the first to be drawn first."""
     if order is None:
         order = "number" if numbers.energy is None else "energy"
-    if not isinstance(order, str) or order not in ORDERS:
-        words = ", ".join(repr(name) for name in ORDERS)
-        raise ValueError(f"order must be one of {words}, got {order!r}.")
-    values: Any = {
+    orders: dict[str, Any] = {
         "energy": numbers.energy,
         "use": numbers.uses,
         "purity": numbers.purity,
         "coherence": numbers.coherence,
         "number": -np.arange(len(numbers.coherence)),
-    }[order]
+    }
+    if not isinstance(order, str) or order not in orders:
+        raise ValueError(f"order must be one of {', '.join(map(repr, orders))}, got {order!r}.")
+    values = orders[order]
     if values is None:
         raise ValueError(f"order={order!r} needs {'y' if order == 'purity' else 'X'}.")
     return np.argsort(-np.nan_to_num(values.astype(np.float64), nan=-1.0), kind="stable")

@@ -13,15 +13,17 @@ import base64
 import io
 import re
 from contextlib import nullcontext
+from functools import cache
 from typing import Any
 
 import numpy as np
 from matplotlib import rc_context
 from matplotlib.backend_bases import FigureCanvasBase
 from matplotlib.backends.backend_svg import RendererSVG
+from matplotlib.font_manager import FontProperties, findfont, get_font
 from matplotlib.text import Text
 
-from kernelatoms.report.fonts import needs_browser, stand_in
+from kernelatoms.report.words import columns, runs_leftward
 
 _NOT_IN_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f]")
 # SVG is sharp at every size and small for lines and letters; a picture of very many parts is
@@ -33,6 +35,8 @@ _SVG_START = "data:image/svg+xml;base64,"
 INVERTED = 0.88
 _GREY_OF = np.array([0.213, 0.715, 0.072])
 _COLOUR = re.compile(r"#([0-9a-f]{6})\b")
+# As wide as a mark on a letter; as most letters; as the square of a Chinese letter or an emoji.
+_SPACES = {0: "", 1: "n", 2: "\u2014"}
 _STYLES = re.compile(r'style="[^"]*"|<style>.*?</style>', re.DOTALL)
 
 
@@ -80,7 +84,9 @@ def _as_svg(figure: Any) -> str:
     renderer = _Renderer(width, height, file, image_dpi=dpi, metadata={"Date": None})
     try:
         figure.dpi = 72
-        _Canvas(figure, renderer)
+        # Layout engines ask the canvas for the renderer that will draw.
+        drawing: Any = FigureCanvasBase(figure)
+        drawing.get_renderer = lambda: renderer
         with rc_context({"svg.fonttype": "path"}):
             figure.draw(renderer)
     finally:
@@ -88,18 +94,6 @@ def _as_svg(figure: Any) -> str:
         figure.dpi = dpi
     renderer.finalize()
     return file.getvalue()
-
-
-class _Canvas(FigureCanvasBase):
-    """Gives layout engines the renderer that will draw."""
-
-    def __init__(self, figure: Any, renderer: Any) -> None:
-        super().__init__(figure)
-        self._renderer = renderer
-
-    def get_renderer(self) -> Any:
-        """Return the one renderer."""
-        return self._renderer
 
 
 class _Renderer(RendererSVG):
@@ -123,3 +117,25 @@ def _has_foreign_letters(figure: Any) -> bool:
 
 def _base64(data: bytes) -> str:
     return base64.b64encode(data).decode("ascii")
+
+
+def needs_browser(text: str) -> bool:
+    """Return whether a text has letters that matplotlib cannot draw as they are written."""
+    if text.isascii():
+        return False
+    known = _known_letters()
+    return any(ord(letter) not in known for letter in text) or runs_leftward(text)
+
+
+def stand_in(text: str) -> str:
+    """Return letters that matplotlib knows, about as wide as a text of any script."""
+    if text.isascii():
+        return text
+    known = _known_letters()
+    return "".join(c if ord(c) in known else _SPACES[columns(c)] for c in text)
+
+
+@cache
+def _known_letters() -> frozenset[int]:
+    # A line end parts lines and is never drawn.
+    return frozenset([*get_font(findfont(FontProperties())).get_charmap(), ord("\n")])

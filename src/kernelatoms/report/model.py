@@ -1,7 +1,7 @@
 """The report on any fitted model of the library: one self-contained page."""
 
 import platform
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from numbers import Real
 from pathlib import Path
@@ -14,26 +14,16 @@ from kernelatoms import __version__, n_threads
 from kernelatoms.files.writing import check_target
 from kernelatoms.report.anatomy import Anatomy, dissect
 from kernelatoms.report.coding import Subject, code_rows, decide_rows, n_rows_of, time_model
-from kernelatoms.report.figures.channels import check_image_shape
+from kernelatoms.report.figures.images import check_image_shape
 from kernelatoms.report.origin import RowsOfFile, check_source, origin_words
 from kernelatoms.report.page import Section, Table, write_report
-from kernelatoms.report.sections.atoms import single_atoms_section
-from kernelatoms.report.sections.class_dictionaries import class_dictionary_sections
-from kernelatoms.report.sections.codes import atoms_section
+from kernelatoms.report.sections.atoms import atoms_section, single_atoms_section
+from kernelatoms.report.sections.decision_kinds import DECISIONS
 from kernelatoms.report.sections.decisions import certainty_words
 from kernelatoms.report.sections.scores import accuracy_words, unknown_labels, unknown_words
-from kernelatoms.report.sections.supervised import supervised_sections
 from kernelatoms.report.sections.training import fitted_section, learning_section, measure_map
-from kernelatoms.report.sections.training_rows import training_rows_sections
 from kernelatoms.report.view import check_names, make_view
 from kernelatoms.report.words import count_words, percent
-
-# The sections on decisions, by the group of the estimator in the registry.
-_DECISIONS: Mapping[str, Callable[[Subject], list[Section | None]]] = {
-    "class dictionaries": class_dictionary_sections,
-    "supervised dictionaries": supervised_sections,
-    "training rows": training_rows_sections,
-}
 
 
 def write_model_report(
@@ -55,8 +45,7 @@ def write_model_report(
     title : str, optional
         The page's heading.
     options : dict, optional
-        Further arguments of ``model_sections``: ``image_shape``, ``facts``, ``feature_names``,
-        ``timing``, ``rows``.
+        Further arguments of ``model_sections``.
 
     Returns
     -------
@@ -102,11 +91,9 @@ def model_sections(
     X : array or data frame of shape (n_samples, n_features), optional
         Rows to show the model on, as it takes them; best some that it did not learn from.
     y : array of shape (n_samples,), optional
-        Their labels, of the type the model learned from: for the accuracy of classifiers, and for
-        the class purity of atoms.
+        Their labels, of the type the model learned from: for accuracies and the purity of atoms.
     image_shape : (height, width) or (height, width, channels), optional
-        Rows are images of this shape: three channels are drawn in colour, a fourth in grey below
-        them.
+        Rows are images of this shape, of up to four channels.
     facts : mapping of str to text, optional
         What else the reader should know: files, dates, scores. Shown in the first table.
     feature_names : list of n_features names, optional
@@ -114,8 +101,7 @@ def model_sections(
     timing : mapping of str to float, optional
         Seconds that steps took at ``fit``. Prediction is timed here, on X.
     rows : RowsOfFile, optional
-        Where the rows of X come from: their numbers in a file, what identifies them there, how
-        many of them the model learned from.
+        Where the rows of X come from.
 
     Returns
     -------
@@ -131,20 +117,17 @@ def model_sections(
     >>> [section.title for section in model_sections(model, image_shape=(8, 8))]
     ['What was fitted', 'Convergence', 'Atoms', 'Atoms one by one']
     """
-    return _report(
-        model, X, y,
-        image_shape=image_shape, facts=facts, feature_names=feature_names, timing=timing, rows=rows,
-    )[1]  # fmt: skip
+    return _report(model, X, y, image_shape, facts, feature_names, timing, rows)[1]
 
 
 def _report(
-    model: Any, X: Any, y: Any, *, image_shape: Any = None, facts: Any = None,
+    model: Any, X: Any, y: Any, image_shape: Any = None, facts: Any = None,
     feature_names: Any = None, timing: Any = None, rows: Any = None,
 ) -> tuple[Subject, list[Section]]:  # fmt: skip
     """Check every argument, code the rows, and return both with the sections."""
     anatomy = dissect(model)
     X, y = _check_rows(anatomy, X, y)
-    source = _check_source(rows, X)
+    source = check_source(rows, None if X is None else n_rows_of(X))
     n_features = anatomy.n_features if X is None else int(X.shape[1])
     shape = check_image_shape(image_shape, n_features)
     names = check_names(feature_names, anatomy, n_features)
@@ -152,7 +135,10 @@ def _report(
         if value is not None and not isinstance(value, Mapping):
             raise TypeError(f"{name} must be a mapping of names to values, got {value!r}.")
     for step, seconds in (timing or {}).items():
-        _check_seconds(step, seconds)
+        if isinstance(seconds, bool) or not isinstance(seconds, Real):
+            raise TypeError(f"timing[{step!r}] must be a number at least 0, got {seconds!r}.")
+        if not float(seconds) >= 0:
+            raise ValueError(f"timing[{step!r}] must be at least 0, got {seconds}.")
     if X is not None and anatomy.kernel_atoms and anatomy.learners[0].kernel == "precomputed":
         raise ValueError(
             "X: dictionaries with kernel='precomputed' know neither rows nor their energies; "
@@ -167,23 +153,6 @@ def _report(
         map_error = measure_map(anatomy, X)
     subject = Subject(model, anatomy, view, X, y, coded, decisions, map_error, source)
     return subject, _sections(subject, facts or {}, timing or {})
-
-
-def _check_source(rows: Any, X: Any) -> RowsOfFile:
-    if rows is None:
-        return RowsOfFile()
-    if not isinstance(rows, RowsOfFile):
-        raise TypeError(f"rows must be a RowsOfFile, got {rows!r}.")
-    if X is None:
-        raise ValueError("rows says where the rows of X come from: pass X too.")
-    return check_source(rows, n_rows_of(X))
-
-
-def _check_seconds(step: Any, seconds: Any) -> None:
-    if isinstance(seconds, bool) or not isinstance(seconds, Real):
-        raise TypeError(f"timing[{step!r}] must be a number at least 0, got {seconds!r}.")
-    if not float(seconds) >= 0:
-        raise ValueError(f"timing[{step!r}] must be at least 0, got {seconds}.")
 
 
 def _check_rows(anatomy: Anatomy, X: Any, y: Any) -> tuple[Any, Any]:
@@ -218,8 +187,8 @@ def _sections(
         if subject.view is not None or subject.coded is not None:
             sections.append(atoms_section(subject))
         sections.append(single_atoms_section(subject))
-    if anatomy.group in _DECISIONS:
-        sections += _DECISIONS[anatomy.group](subject)
+    if anatomy.group in DECISIONS:
+        sections += DECISIONS[anatomy.group](subject)
     sections.append(_timing_section(subject, timing))
     return [section for section in sections if section is not None]
 
@@ -230,12 +199,11 @@ def _timing_section(subject: Subject, timing: Mapping[str, float]) -> Section | 
     if subject.X is not None:
         name, seconds, n_rows = time_model(subject.model, subject.X)
         rows.append([f"{name}, per row", f"{1e6 * seconds:.3g} µs"])
-        all_rows = n_rows == n_rows_of(subject.X)
+        which, of = count_words(n_rows, "row"), n_rows_of(subject.X)
+        which = f"all {which}" if n_rows == of else f"{which} of {of:,}, evenly spread,"
         words.append(
-            f"Timed for this page: {name} on {'all ' if all_rows else ''}"
-            f"{count_words(n_rows, 'row')}"
-            f"{'' if all_rows else f' of {n_rows_of(subject.X):,}, evenly spread,'} at once; the "
-            f"median of three runs on {count_words(n_threads(), 'thread')}, divided by the rows."
+            f"Timed for this page: {name} on {which} at once; the median of three runs on "
+            f"{count_words(n_threads(), 'thread')}, divided by the rows."
         )
     if not rows:
         return None
@@ -247,9 +215,8 @@ def _heading(anatomy: Anatomy) -> str:
         return f"{type(anatomy.last).__name__}: the training rows as dictionary"
     if not anatomy.learners:
         return "Kernel map: what was learned"
-    name = type(anatomy.last).__name__
-    if anatomy.group == "class dictionaries":
-        name = "Class dictionaries"
+    by_class = anatomy.group == "class dictionaries"
+    name = "Class dictionaries" if by_class else type(anatomy.last).__name__
     if anatomy.in_feature_space:
         kernel = (anatomy.linearizer or anatomy.learners[0]).kernel
         name += f" under {f'the {kernel}' if isinstance(kernel, str) else 'a'} kernel"

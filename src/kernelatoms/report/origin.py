@@ -9,8 +9,7 @@ import numpy as np
 
 from kernelatoms.files.tables.features import ROW_MARKS, learned_share
 from kernelatoms.files.tables.matching import row_identifiers
-from kernelatoms.report.fonts import isolate
-from kernelatoms.report.words import count_words, percent, shorten
+from kernelatoms.report.words import count_words, isolate, percent, shorten
 
 
 @dataclass(frozen=True)
@@ -53,14 +52,21 @@ class RowsOfFile:
         '17, PassengerId 892'
         """
         number = row if self.numbers is None else int(self.numbers[row])
-        words = [f"{number:d}"]
-        for column, values in self.identifiers.items():
-            words.append(f"{shorten(column, 24)} {isolate(shorten(as_written(values[row]), 32))}")
-        return ", ".join(words)
+        names = (
+            f"{shorten(column, 24)} {isolate(shorten(_as_written(values[row]), 32))}"
+            for column, values in self.identifiers.items()
+        )
+        return ", ".join([f"{number:d}", *names])
 
 
-def check_source(source: RowsOfFile, n_rows: int) -> RowsOfFile:
-    """Return a source if it fits so many rows of a report, or say what is wrong with it."""
+def check_source(source: Any, n_rows: int | None) -> RowsOfFile:
+    """Return where so many rows come from, by default numbered, or say what is wrong with it."""
+    if source is None:
+        return RowsOfFile()
+    if not isinstance(source, RowsOfFile):
+        raise TypeError(f"rows must be a RowsOfFile, got {source!r}.")
+    if n_rows is None:
+        raise ValueError("rows says where the rows of X come from: pass X too.")
     if source.numbers is not None:
         numbers = np.asarray(source.numbers)
         if numbers.shape != (n_rows,) or numbers.dtype.kind not in "iu":
@@ -87,13 +93,11 @@ def check_source(source: RowsOfFile, n_rows: int) -> RowsOfFile:
 
 def origin_words(source: RowsOfFile) -> str:
     """Say how many of the rows were learned from, for the first words of a page."""
-    if not source.learned:
+    if source.learned is None or source.learned < 0.5:
         return ""
     if source.learned == 1:
         return "On the rows it learned from: "
-    if source.learned >= 0.5:
-        return f"Mostly on rows it learned from ({percent(source.learned)} of them): "
-    return ""
+    return f"Mostly on rows it learned from ({percent(source.learned)} of them): "
 
 
 def caution_words(source: RowsOfFile) -> str:
@@ -128,7 +132,7 @@ def left_out_words(source: RowsOfFile, n_rows: int, labelled: bool) -> str:
     )
 
 
-def as_written(identifier: Any) -> Any:
+def _as_written(identifier: Any) -> Any:
     """Return an identifier as a file writes it: numbers may be read as floats, 17 as 17.0."""
     if isinstance(identifier, float | np.floating) and float(identifier).is_integer():
         return int(identifier)
@@ -147,9 +151,12 @@ def rows_of_file(table: Any, record: Any, X: Any, kept: Any) -> RowsOfFile:
 
 def record_facts(record: Any, data: Path | None, source: Any) -> dict[str, str]:
     """Return what a model file's record says, for the first table of a page."""
+    file = [record.data["file"]] if "file" in record.data else []
+    counted = [name for name in ("rows", "features") if name in record.data]
+    sizes = [f"{record.data[name]:,} {name}" for name in counted]
     facts = {
         "model": record.name or "not recorded",
-        "trained on": _trained_on(record.data),
+        "trained on": ", ".join([*file, *sizes]) or "not recorded",
         "shown on": "no rows" if data is None else data.name,
         **({"these rows are": _origin(source.learned)} if source is not None else {}),
         "label": record.label or "none",
@@ -171,11 +178,6 @@ def _origin(learned: float | None) -> str:
     if learned in (0, 1):
         return "the ones it learned from" if learned else "others than it learned from"
     return f"{learned:.1%} rows it learned from"
-
-
-def _trained_on(data: dict[str, Any]) -> str:
-    sizes = [f"{data[name]:,} {name}" for name in ("rows", "features") if name in data]
-    return ", ".join([*([data["file"]] if "file" in data else []), *sizes]) or "not recorded"
 
 
 # What a fit may have recorded of its folds beside their accuracy, and in which words.

@@ -1,7 +1,8 @@
 """One self-contained HTML page: sections of text, tables and pictures; no script, no network.
 
 Pictures travel inside the file as data URIs, so that a report can be mailed, archived and opened
-anywhere. The page follows the reader's light or dark setting, and pictures follow the page.
+anywhere. The page follows the reader's light or dark setting, and pictures follow the page. Its
+style is ``page.css``.
 """
 
 import html
@@ -15,22 +16,18 @@ from kernelatoms.report.embedding import INVERTED, darken, embed_figure, holds_p
 
 _WIDE_TABLE, _LONG_TABLE = 7, 40  # columns, rows
 _LONG_CELL = 60  # characters
+# The filter leaves white the colour of cards: see ``embedding``.
+_DARK_CARD = "#" + 3 * f"{round(255 * (1 - INVERTED)):02x}"
+_STYLE = Path(__file__).with_name("page.css").read_text(encoding="utf-8")
+_STYLE = _STYLE.replace("DARK", _DARK_CARD).replace("TURNED", f"{100 * INVERTED:g}")
 
 
 @dataclass(frozen=True)
 class Shades:
-    """A legend of the shades of a picture or a table, shown under it.
+    """A legend of the shades of a picture or a table, shown under it."""
 
-    Parameters
-    ----------
-    title : str
-        What the shades mean.
-    steps : list of (str, str)
-        Some values, from one end to the other, each with its colour as "#rrggbb".
-    """
-
-    title: str
-    steps: Sequence[tuple[str, str]]
+    title: str  # what the shades mean
+    steps: Sequence[tuple[str, str]]  # values from one end to the other, colours as "#rrggbb"
 
 
 @dataclass(frozen=True)
@@ -84,21 +81,11 @@ class Table:
 
 @dataclass(frozen=True)
 class Fold:
-    """Details that not every reader wants to see, folded under a line of text.
+    """Details that not every reader wants to see, folded under a line of text."""
 
-    Parameters
-    ----------
-    summary : str
-        The line: what is in it, and how much.
-    content : str or Table
-        What is folded.
-    is_open : bool, default=False
-        Whether it stands open to begin with.
-    """
-
-    summary: str
+    summary: str  # the line: what is in it, and how much
     content: str | Table
-    is_open: bool = False
+    is_open: bool = False  # to begin with
 
     def __post_init__(self) -> None:
         if not isinstance(self.is_open, bool):
@@ -180,7 +167,8 @@ def render_page(
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <title>{html.escape(title)}</title>
-<style>{_STYLE}</style>
+<style>
+{_STYLE}</style>
 </head>
 <body>
 <header><h1>{html.escape(title)}</h1>{introduction}</header>
@@ -214,7 +202,9 @@ def _render_fold(fold: Fold) -> str:
 
 
 def _render_table(table: Table) -> str:
-    kinds = [_kind_of_column(cells) for cells in zip(*table.rows, strict=True)]
+    # Sentences are wrapped, numbers and single words are not.
+    longest = [max(map(len, cells)) for cells in zip(*table.rows, strict=True)]
+    kinds = [' class="sentences"' if each > _LONG_CELL else "" for each in longest]
     kinds = kinds or [""] * len(table.header)
     header = "".join(
         f'<th scope="col"{kind}>{html.escape(cell)}</th>'
@@ -228,21 +218,14 @@ def _render_table(table: Table) -> str:
             for column, cell, kind in zip(table.header[1:], cells, kinds[1:], strict=True)
         )
         rows.append(f'<tr><th scope="row"{kinds[0]}>{_cell(name)}</th>{values}</tr>')
-    kind = " long" if len(table.rows) > _LONG_TABLE else ""
-    kind += (
-        " wide" if len(table.header) > _WIDE_TABLE else " pair" if len(table.header) == 2 else ""
-    )
+    n_columns, kind = len(table.header), " long" if len(table.rows) > _LONG_TABLE else ""
+    kind += " wide" if n_columns > _WIDE_TABLE else " pair" if n_columns == 2 else ""
     caption = f"<figcaption>{html.escape(table.caption)}</figcaption>" if table.caption else ""
     # A table too wide for its box is scrolled in it, by keys too; shadows say that it goes on.
     return (
         f'<figure class="table{kind}"><div class="box" tabindex="0"><table><thead><tr>{header}</tr>'
         f"</thead><tbody>{''.join(rows)}</tbody></table></div>{caption}</figure>"
     )
-
-
-def _kind_of_column(cells: Sequence[str]) -> str:
-    """Return the class of a column: sentences are wrapped, numbers and single words are not."""
-    return ' class="sentences"' if max(map(len, cells)) > _LONG_CELL else ""
 
 
 def _cell(text: str) -> str:
@@ -276,79 +259,3 @@ def _render_shades(shades: Shades) -> str:
 def _paragraphs(text: str) -> str:
     blocks = (block.strip() for block in text.split("\n\n"))
     return "".join(f"<p>{html.escape(block)}</p>" for block in blocks if block)
-
-
-# The filter leaves white the colour of cards: see ``embedding``.
-_DARK_CARD = "#" + 3 * f"{round(255 * (1 - INVERTED)):02x}"
-_STYLE = """
-:root { color-scheme: light dark; --page: #f6f7f9; --card: #ffffff; --ink: #1c2127;
-  --soft: #55606c; --line: #dfe3e8; --accent: #0072b2; --shadow: rgb(0 0 0 / .25);
-  --clear: rgb(255 255 255 / 0); --turn: none; }
-@media screen and (prefers-color-scheme: dark) {
-  :root { --page: #131416; --card: DARK; --ink: #e7eaee; --soft: #a9b1ba; --line: #3a3f45;
-    --accent: #6bb8e8; --shadow: rgb(0 0 0 / .8); --clear: rgb(31 31 31 / 0);
-    --turn: invert(TURNED%) hue-rotate(180deg); }
-}
-* { box-sizing: border-box; }
-body { margin: 0 auto; padding: 2.5rem 1.25rem 3rem; max-width: 70rem; background: var(--page);
-  color: var(--ink); overflow-wrap: anywhere;
-  font: 1rem/1.6 system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif,
-    "Noto Sans CJK SC", "Noto Sans Arabic", "Noto Sans Hebrew", "Noto Sans Devanagari",
-    "Noto Sans Thai", "Noto Color Emoji"; }
-h1 { margin: 0 0 .75rem; font-size: clamp(1.6rem, 4.5vw, 2.25rem); line-height: 1.2; }
-h2 { margin: 0 0 .5rem; font-size: 1.3rem; line-height: 1.3; }
-p { margin: 0 0 .75rem; max-width: 44rem; }
-.lead { padding-left: 1rem; border-left: 4px solid var(--accent); font-size: 1.1rem; }
-section { margin-top: 2.75rem; }
-.table { margin-top: 1rem; }
-/* Where a table goes on beyond its box there is a shadow; at its end the card covers that. */
-.box { position: relative; overflow-x: auto; background:
-    linear-gradient(to right, var(--card) 40%, var(--clear)) left / 2.5rem 100% no-repeat local,
-    linear-gradient(to left, var(--card) 40%, var(--clear)) right / 2.5rem 100% no-repeat local,
-    linear-gradient(to right, var(--shadow), var(--clear)) left / .9rem 100% no-repeat scroll,
-    linear-gradient(to left, var(--shadow), var(--clear)) right / .9rem 100% no-repeat scroll; }
-table { width: 100%; border-collapse: collapse; font-variant-numeric: tabular-nums; }
-th, td { padding: .6rem 1rem; text-align: right; }
-th:first-child { text-align: left; }
-td, tbody th { white-space: nowrap; }
-td.sentences, th.sentences { min-width: 16rem; text-align: left; white-space: normal; }
-.wide th, .wide td { padding: .4rem .5rem; font-size: .85rem; }
-thead th { color: var(--soft); font-size: .9rem; font-weight: 600; overflow-wrap: normal; }
-tbody th { font-weight: 600; }
-tbody tr { border-top: 1px solid var(--line); }
-details { margin: 1rem 0; }
-summary { color: var(--accent); cursor: pointer; }
-details .table { margin-top: .5rem; }
-details .long .box { max-height: 36rem; overflow-y: auto; }
-.pictures { display: grid; gap: 1.25rem; margin-top: 1rem;
-  grid-template-columns: repeat(auto-fill, minmax(min(100%, 24rem), 1fr)); }
-figure { margin: 0; overflow: hidden; background: var(--card); border: 1px solid var(--line);
-  border-radius: .6rem; }
-img { display: block; width: 100%; height: auto; padding: .75rem; background: #ffffff;
-  filter: var(--turn); }
-.as-is { background: var(--card); filter: none; }
-.shades { padding: 0 1rem .6rem; color: var(--soft); font-size: .8rem; }
-.shades ul { display: inline; margin: 0; padding: 0; list-style: none; }
-.shades li { display: inline-block; margin-left: .4rem; white-space: nowrap; }
-.shades i { display: inline-block; width: 1.1em; height: 1.1em; margin-right: .25rem;
-  border: 1px solid #9aa3ad; vertical-align: -.15em; filter: var(--turn); }
-figcaption { padding: .75rem 1rem; border-top: 1px solid var(--line); color: var(--soft);
-  font-size: .9rem; line-height: 1.5; }
-footer { margin-top: 3rem; padding-top: 1rem; border-top: 1px solid var(--line);
-  color: var(--soft); font-size: .9rem; }
-@media (max-width: 40rem) {
-  thead { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
-  table, tbody, tr, tbody th, td { display: block; }
-  tbody tr { padding: .5rem 0; }
-  tbody tr:first-child { border-top: 0; }
-  tbody th, td { padding: .2rem 1rem; white-space: normal; }
-  td.sentences, th.sentences { min-width: 0; }
-  td { display: flex; justify-content: space-between; gap: 1rem; }
-  .pair tr { display: flex; justify-content: space-between; }
-  .pair td::before { content: none; }
-  td::before { content: attr(data-column); flex: none; max-width: 60%; color: var(--soft);
-    text-align: left; }
-}
-@media print { body { max-width: none; background: none; } section { break-inside: avoid; }
-  details .long .box { max-height: none; } }
-""".replace("DARK", _DARK_CARD).replace("TURNED", f"{100 * INVERTED:g}")

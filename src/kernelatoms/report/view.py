@@ -9,15 +9,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.preprocessing import FunctionTransformer
 
-from kernelatoms.report.anatomy import Anatomy, as_floats
+from kernelatoms.report.anatomy import Anatomy, Array, as_floats
 from kernelatoms.report.figures.style import signed_shades
 from kernelatoms.report.page import Shades
 from kernelatoms.report.words import list_words
-
-Array = NDArray[Any]
 
 # Up to so many features are drawn with their names; more are a curve.
 _FEW_FEATURES = 30
@@ -52,9 +49,8 @@ class View:
     @property
     def preimages(self) -> bool:
         """Whether atoms are pre-images of vectors of a kernel's feature space."""
-        return self.kernel_atoms or any(
-            hasattr(step, "preimage_coef_") for step in self.undone_back
-        )
+        back = self.undone_back
+        return self.kernel_atoms or any(hasattr(step, "preimage_coef_") for step in back)
 
     @property
     def units(self) -> str:
@@ -149,16 +145,10 @@ def _trace_back(steps: Sequence[Any], probe: Array, *, table: bool) -> _Trace:
 
 
 def _undo(step: Any, rows: Array) -> tuple[Array, Array] | None:
-    """Return (rows before a step less where 0 was, where 0 was); None without affine inverse.
-
-    Sums of atoms must stay sums: an inverse that bends them (of a logarithm, say) is none.
-    """
-    one_way = (
-        isinstance(step, FunctionTransformer)
-        and step.func is not None
-        and step.inverse_func is None
-    )
-    if one_way or not hasattr(step, "inverse_transform"):
+    """Return (rows before a step less where 0 was, where 0 was); None without affine inverse."""
+    if isinstance(step, FunctionTransformer) and step.func and not step.inverse_func:
+        return None
+    if not hasattr(step, "inverse_transform"):
         return None
     stack = np.vstack([np.zeros_like(rows[:1]), rows, 2 * rows])
     try:
@@ -170,6 +160,7 @@ def _undo(step: Any, rows: Array) -> tuple[Array, Array] | None:
     origin, once, twice = np.split(result, [1, 1 + len(rows)])
     once, twice = once - origin, twice - origin
     size = float(np.abs(twice).max())
+    # Sums of atoms must stay sums: an inverse that bends them (of a logarithm, say) is none.
     straight = np.isfinite(size) and np.allclose(twice, 2 * once, rtol=1e-3, atol=1e-5 * size)
     return (once, origin[0]) if straight else None
 

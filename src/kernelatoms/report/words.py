@@ -1,27 +1,22 @@
 """Small pieces of plain English: counts, shares, lists, the settings of an estimator."""
 
 import inspect
+import unicodedata
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from kernelatoms.report.fonts import columns, isolate
-
 # A value longer than this is named by what it is, not shown.
 _LONGEST_VALUE = 60
+_RIGHT_TO_LEFT = frozenset({"R", "AL"})
+# Around a word from right to left, so that what stands beside it keeps its place.
+_ISOLATE, _END = "\u2068", "\u2069"
 
 
 def count_words(count: int, noun: str, plural: str = "") -> str:
-    """Return a number with its noun.
-
-    Examples
-    --------
-    >>> from kernelatoms.report.words import count_words
-    >>> count_words(1, "row"), count_words(1200, "row"), count_words(2, "class", "classes")
-    ('1 row', '1,200 rows', '2 classes')
-    """
+    """Return a number with its noun: "1 row", "1,200 rows", "2 classes" (``plural``)."""
     return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
 
 
@@ -42,14 +37,7 @@ def list_words(words: Sequence[str]) -> str:
 
 
 def shorten(value: Any, longest: int = 32) -> str:
-    """Return a name in one line, its end cut off if it is long; Chinese letters count twice.
-
-    Examples
-    --------
-    >>> from kernelatoms.report.words import shorten
-    >>> shorten("a long name", 8), shorten("中文的名字", 8)
-    ('a long …', '中文的…')
-    """
+    """Return a name in one line, its end cut off if it is long; Chinese letters count twice."""
     text = " ".join(str(value).split())
     ends = np.cumsum([columns(letter) for letter in text])
     if not len(ends) or ends[-1] <= longest:
@@ -58,36 +46,36 @@ def shorten(value: Any, longest: int = 32) -> str:
     return text[: int(np.searchsorted(ends, longest - 1, side="right"))] + "…"
 
 
+def runs_leftward(text: str) -> bool:
+    """Return whether any letter belongs to a script that is written from right to left."""
+    return any(unicodedata.bidirectional(letter) in _RIGHT_TO_LEFT for letter in text)
+
+
+def isolate(text: str) -> str:
+    """Return a text that does not disturb the order of the words beside it."""
+    return f"{_ISOLATE}{text}{_END}" if runs_leftward(text) else text
+
+
+def columns(letter: str) -> int:
+    """Return how many columns of a terminal a letter takes: 0 for marks on others, 1 or 2."""
+    if unicodedata.category(letter) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(letter) in "WF" else 1
+
+
 def label_words(label: Any) -> str:
     """Return a class's name as written in a sentence: texts in quotation marks."""
     return f'"{isolate(label)}"' if isinstance(label, str) else str(label)
 
 
 def labels_words(labels: Sequence[Any], most: int) -> str:
-    """Return classes with commas; of many the first, and of how many these are.
-
-    Examples
-    --------
-    >>> from kernelatoms.report.words import labels_words
-    >>> labels_words(["a", "b"], 3), labels_words(range(31), 3)
-    ('a, b', '0, 1, 2 (the first 3 of 31)')
-    """
+    """Return classes with commas; of many the first, and of how many these are."""
     shown = ", ".join(isolate(str(label)) for label in labels[:most])
     return shown if len(labels) <= most else f"{shown} (the first {most} of {len(labels):,})"
 
 
 def settings_in_words(estimator: Any) -> str:
-    """Return an estimator's class and those of its settings that are not the defaults.
-
-    Examples
-    --------
-    >>> from kernelatoms import KSVD
-    >>> from kernelatoms.report.words import settings_in_words
-    >>> settings_in_words(KSVD(n_atoms=30, max_iter=5))
-    'KSVD with n_atoms 30 and max_iter 5'
-    >>> settings_in_words(KSVD())
-    'KSVD as it comes'
-    """
+    """Return an estimator's class and its settings other than the defaults: "KSVD with tol 0"."""
     name = type(estimator).__name__
     if not isinstance(estimator, BaseEstimator):
         return name

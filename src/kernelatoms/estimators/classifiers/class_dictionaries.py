@@ -6,7 +6,7 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin, clone
+from sklearn.base import clone
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.callback._callback_support import callback_management_context
 from sklearn.utils import check_random_state, get_tags
@@ -16,8 +16,9 @@ from sklearn.utils.validation import check_is_fitted
 from kernelatoms.coding.class_residuals import class_residuals, shares_of
 from kernelatoms.coding.codes import Codes
 from kernelatoms.coding.pursuits import code_over_nearest
-from kernelatoms.engine import machine
+from kernelatoms.engine import Array, machine
 from kernelatoms.estimators.base import Bring, Estimator
+from kernelatoms.estimators.classifiers.base import CodeClassifier, first_largest, probabilities
 from kernelatoms.estimators.classifiers.class_learners import (
     check_learners,
     copied,
@@ -25,18 +26,8 @@ from kernelatoms.estimators.classifiers.class_learners import (
     make_learners,
     with_kernel_looked_at,
 )
-from kernelatoms.estimators.classifiers.probabilities import (
-    Probabilities,
-    first_largest,
-    probabilities,
-)
-from kernelatoms.estimators.devices.border import by_rows, learn
-from kernelatoms.estimators.inspection.explanation import (
-    Explanation,
-    codes_of_best,
-    explain_codes,
-    explain_on_cpu,
-)
+from kernelatoms.estimators.devices.border import learn
+from kernelatoms.estimators.inspection.explanation import Explanation, codes_of_best, explain_codes
 from kernelatoms.estimators.learners.base import DictionaryLearner
 from kernelatoms.estimators.learners.linear import KSVD, MOD
 from kernelatoms.estimators.state_checks import (
@@ -59,8 +50,6 @@ from kernelatoms.similarity.base import check_flag
 from kernelatoms.similarity.factory import is_precomputed
 from kernelatoms.similarity.missing import rows_with_missing
 
-Array = NDArray[Any]
-
 
 def _learns_from_batches(classifier: Any) -> bool:
     if isinstance(classifier.dictionary, MOD):
@@ -71,7 +60,7 @@ def _learns_from_batches(classifier: Any) -> bool:
     )
 
 
-class ClassDictionaryClassifier(Probabilities, ClassifierMixin, CallbackSupportMixin, Estimator):
+class ClassDictionaryClassifier(CodeClassifier, CallbackSupportMixin, Estimator):
     """Learn one dictionary per class; a signal belongs where its code leaves the smallest residual.
 
     Eq. (14) of Nguyen et al. (2012), eq. (25) of the LKDL paper: r_c = |x - D_c w_c|^2 for every
@@ -87,12 +76,10 @@ class ClassDictionaryClassifier(Probabilities, ClassifierMixin, CallbackSupportM
         Code a signal over every class's dictionary by itself, or once over all of them together,
         and count what each class's part of that code leaves.
     n_neighbors : int, optional
-        Code a signal over so many atoms alone: those nearest to it in feature space, of every
-        class by itself or of all together, as ``scheme`` says. A locality constrained dictionary;
-        rows must then be complete. By default all atoms may be used.
+        Code a signal over this many atoms alone, the nearest to it in feature space, of every
+        class or of all together, as ``scheme`` says; rows must then be complete.
     calibrate : bool, default=False
-        Whether ``fit`` also learns how sure answers are, for ``predict_proba``: three copies learn
-        from two thirds of the rows each, which makes ``fit`` about three times as long.
+        Whether to learn how sure answers are, from the rows left out of three more fits.
     random_state : int, RandomState or None
         Seeds the learners, each class with a seed of its own.
 
@@ -114,7 +101,12 @@ class ClassDictionaryClassifier(Probabilities, ClassifierMixin, CallbackSupportM
     Residuals know directions, not places: classes that lie on the same line through the origin
     (blobs at different distances, say) look alike to a linear dictionary. Use unit-norm rows,
     or a kernel. Residuals below 10 eps of a signal's energy count as 0; ties go to the class
-    that comes first.
+    that comes first. Rows with missing values (NaN) are classified by the residual of their
+    observed entries; with a kernel, by an estimate from them, which may be below 0.
+
+    ``decision_function`` returns -r_c; of two classes (r_1 - r_2) / (r_1 + r_2), or r_1 - r_2 with
+    a precomputed kernel. ``explain`` returns scores -r_c, and the code over the answer's
+    dictionary, or the joint one.
 
     ``predict_proba`` without ``calibrate``: the share of a class is 1 / r_c over the sum of all;
     with it, r_c^-inverse_temperature_. A precomputed kernel does not know k(x, x) of new rows, only
@@ -180,7 +172,7 @@ class ClassDictionaryClassifier(Probabilities, ClassifierMixin, CallbackSupportM
         if self._precomputed:
             check_training_kernel(X)
         n_classes = len(self.classes_)
-        self._check_calibration(np.bincount(labels))
+        self._check_calibration(labels)
         learners = make_learners(self, np.bincount(labels), X)
         for label, learner in zip(self.classes_.tolist(), learners, strict=True):
             if getattr(learner, "warm_start", False) and type(last.get(label)) is type(learner):
@@ -238,7 +230,7 @@ class ClassDictionaryClassifier(Probabilities, ClassifierMixin, CallbackSupportM
             )
         first = not hasattr(self, "dictionaries_")
         X, present, labels = validate_batch(self, X, y, reset=first)
-        known = {} if first else self._learned()
+        known = self._learned()
         self._check_goes_on(known, present)
         new = [label for label in present.tolist() if label not in known]
         # A class's seed depends on how many came before it, not on how batches divide the rows.
@@ -284,72 +276,17 @@ class ClassDictionaryClassifier(Probabilities, ClassifierMixin, CallbackSupportM
         self.n_features_in_ = self.dictionaries_[0].n_features_in_
         self.__dict__.pop("feature_names_in_", None)
 
-    def decision_function(self, X: Any) -> Array:
-        """Return how much each class fits: its squared residual, negative.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features)
-            Signals. Those with missing values (NaN) are classified by their observed entries: by
-            the residual of these; with a kernel, by an estimate from them.
-
-        Returns
-        -------
-        scores : (n_samples, n_classes), or (n_samples,) for two classes
-            With two classes, the second one's share less the first one's, which is (r_1 - r_2) /
-            (r_1 + r_2); r_1 - r_2 with a precomputed kernel. Residuals that are estimates may be
-            below 0.
-        """
-        return by_rows(self._decision_function, X, self)
-
     def _decision_function(self, X: Any) -> Array:
-        X = self._validated(X)
-        if len(self.classes_) != 2:
-            return -self._residuals(X)
-        if self._precomputed:
-            residuals = self._residuals(X)
-            return residuals[:, 0] - residuals[:, 1]
-        shares = first_largest(*self._shares_of_classes(X))
+        check_is_fitted(self)
+        if len(self.classes_) != 2 or self._precomputed:
+            return super()._decision_function(X)
+        shares = first_largest(*self._shares_of_classes(self._validated(X)))
         return shares[:, 1] - shares[:, 0]
 
-    def predict(self, X: Any) -> Array:
-        """Return the class of the smallest residual for every row.
+    def _scores(self, X: Array) -> Array:
+        return -self._residuals(X)
 
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features)
-            Signals. Those with missing values (NaN) are classified by their observed entries: by
-            the residual of these; with a kernel, by an estimate from them.
-
-        Returns
-        -------
-        labels : array of shape (n_samples,)
-        """
-        return by_rows(self._predict, X, self)
-
-    def _predict(self, X: Any) -> Array:
-        return self._labels(self._residuals(self._validated(X)).argmin(axis=1))
-
-    def explain(self, X: Any) -> list[Explanation]:
-        """Say for every row why it is given its class: the atoms used, what each class leaves.
-
-        The code is the one over the answer's dictionary; with ``scheme="collective"``, the one over
-        all dictionaries together.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features)
-            Signals, as ``predict`` takes them.
-
-        Returns
-        -------
-        list of Explanation
-            One per row; scores are residuals, negative.
-        """
-        return explain_on_cpu(self, X)
-
-    def _explain(self, X: Any) -> list[Explanation]:
-        X = self._validated(X)
+    def _explained(self, X: Array) -> list[Explanation]:
         codes, residual, residuals = self._code_to_decide(X)
         energies = self._known_energies(X)
         return explain_codes(
@@ -358,10 +295,7 @@ class ClassDictionaryClassifier(Probabilities, ClassifierMixin, CallbackSupportM
         )  # fmt: skip
 
     def _code_to_decide(self, X: Array) -> tuple[scipy.sparse.csr_array, Array, Array]:
-        """Return the codes that decide over all atoms, what they leave, and what each class does.
-
-        Those over the answer's dictionary, or over all dictionaries together.
-        """
+        """Return the codes that decide, what they leave, and what each class leaves."""
         if self.scheme == "collective":
             joint, residuals = self._code_jointly(X)
             return joint.to_csr(), joint.error, residuals
@@ -371,7 +305,6 @@ class ClassDictionaryClassifier(Probabilities, ClassifierMixin, CallbackSupportM
         return codes, residuals.min(axis=1), residuals
 
     def _dictionaries(self) -> list[Any]:
-        """Return the learners, one per class; see ``opened``."""
         return self.dictionaries_
 
     def _deciding_codes(self, X: Array) -> scipy.sparse.csr_array:
@@ -493,13 +426,13 @@ class ClassDictionaryClassifier(Probabilities, ClassifierMixin, CallbackSupportM
         """Refuse to go on from other learners than MOD, and with labels of another kind."""
         if not known:
             return
-        learner, numbers = self.dictionaries_[0], "biuf"
+        learner = self.dictionaries_[0]
         if not isinstance(learner, MOD):
             raise ValueError(
                 f"dictionary is MOD(...) and the model was learned by {type(learner).__name__}: "
                 "call fit, or begin with a new model."
             )
-        if (labels.dtype.kind in numbers) != (self.classes_.dtype.kind in numbers):
+        if (labels.dtype.kind in "biuf") != (self.classes_.dtype.kind in "biuf"):
             raise ValueError(
                 f"y must have labels like those before, such as {self.classes_.tolist()[0]!r}, got "
                 f"{labels.tolist()[0]!r}."
@@ -513,9 +446,6 @@ class ClassDictionaryClassifier(Probabilities, ClassifierMixin, CallbackSupportM
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        # Residuals are blind to the distance from the origin, which is all that tells the
-        # common checks' blobs apart along one direction.
-        tags.classifier_tags.poor_score = True
         tags.input_tags.pairwise = self._precomputed
         tags.input_tags.sparse = True  # dense inside
         learner = KSVD() if self.dictionary is None else self.dictionary

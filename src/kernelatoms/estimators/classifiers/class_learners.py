@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
+from kernelatoms.engine import Array
 from kernelatoms.estimators.learners.base import DictionaryLearner, may_outnumber_rows
 from kernelatoms.estimators.learners.linear import KSVD, LinearLearner
 from kernelatoms.estimators.maps.kernel_choice import KernelChoice, without_contrast_check
@@ -15,8 +16,6 @@ from kernelatoms.estimators.state_checks import held
 from kernelatoms.estimators.validation import check_count, clip_count
 from kernelatoms.learning.loop import Run
 from kernelatoms.similarity.factory import is_precomputed
-
-Array = NDArray[Any]
 
 _EACH_ITS_OWN = "every class uses as many as it allows"
 

@@ -1,13 +1,22 @@
-"""``CRCClassifier``: ridge codes over all training rows."""
+"""``CRCClassifier``: ridge codes over all training rows, and the search of their weight."""
 
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.estimators.classifiers.mu_search import find_mu, find_robust_mu
+from kernelatoms.coding.leave_one_out import (
+    ROBUST_MULTIPLES,
+    ROW_MULTIPLES,
+    LeftOut,
+    best_local_mu,
+    best_mu,
+    best_robust_mu,
+)
+from kernelatoms.engine import Array, machine
 from kernelatoms.estimators.classifiers.representation import RepresentationClassifier
 from kernelatoms.estimators.classifiers.row_coding import RidgeCoder, RowCoder
-from kernelatoms.estimators.classifiers.training_dictionary import TrainingDictionary
+from kernelatoms.estimators.classifiers.training_dictionary import Locality, TrainingDictionary
 from kernelatoms.estimators.state_checks import require_number
 from kernelatoms.estimators.validation import check_real
 from kernelatoms.features.projections import IdentityProjection, Projection
@@ -16,11 +25,15 @@ from kernelatoms.similarity.base import check_flag
 from kernelatoms.similarity.contrast import Limits
 from kernelatoms.similarity.inner import LinearKernel
 
-Array = NDArray[Any]
-
 # Where k(x, y) is nearer than this to k(x, x), squares of kernel values tell rows apart no more: on
 # ten kinds of data accuracy was at or near that of the most frequent class.
 _ALIKE_IN_SQUARES = 1e-6
+
+# Rows that are left out one by one. Over neighbours there are fewer where these are many: their
+# Gram matrices have so many entries in all.
+_LEFT_OUT, _LEFT_OUT_LOCALLY, _LOCAL_ENTRIES = 2000, 4000, 12_000_000
+# For robust codes: so many rows take part, of which so many are left out in so many parts.
+_ROBUST_ATOMS, _ROBUST_ROWS, _PARTS = 400, 150, 5
 
 
 class CRCClassifier(RepresentationClassifier):
@@ -40,59 +53,52 @@ class CRCClassifier(RepresentationClassifier):
         As in ``KernelLinearizer``; names of distances (``similarity.DISTANCES``) are kernels
         exp(-gamma d^2) too.
     mu : "search" or float, default="search"
-        Weight of |w|^2. "search" leaves training rows out one by one and takes the weight that
-        classifies most of them right, of several the middle one: exact and in closed form over all
-        rows (at most 2,000 of them, evenly spaced), by coding up to 4,000 of them (100 at least)
-        with ``n_neighbors``, fewer if these are many. Robust codes (``residual_norm="l1"``) have no
-        closed form: up to 150 rows are coded over others, of 400 evenly spaced rows at most.
+        Weight of |w|^2. "search" takes the weight that classifies most left-out training rows
+        right, of several the middle one: in closed form over all rows (at most 2,000, evenly
+        spaced); by coding 100 to 4,000 of them with ``n_neighbors``, the fewer the more these are;
+        with ``residual_norm="l1"`` by coding up to 150 of 400 rows over the others.
     residual_norm : {"l2", "l1"}, default="l2"
         "l1" allows a few entries of a signal to be wrong: |e|_1 + mu |w|^2 with y = D w + e.
     tol : float, default=1e-4
         With ``residual_norm="l1"``: the duality gap that codes are to reach, as a share of the
-        objective. Codes that do not reach it cause a ``ConvergenceWarning``.
+        objective; else there is a ``ConvergenceWarning``.
     projection : "auto", None, str or object, default="auto"
         How signals are seen. None: as vectors of the feature space. "identity": as the column of
         their kernel values with all training rows, the paper's KCRC (Psi = I). "kpca", "kfda",
         "random", "graph", or an object such as ``KPCAProjection(100)`` of ``kernelatoms.coding``:
-        as inner products with fewer vectors. "auto" is None for the linear
-        kernel and for others "identity", which classifies better on most data sets tried; it
-        needs no positive semi-definite kernel.
+        as inner products with fewer vectors. "auto" is None for the linear kernel; for others
+        "identity", which classifies better on most data sets and takes indefinite kernels.
     normalize_columns : bool, default=False
-        Scale every training row as it is seen through a projection, a column of Psi' G, to unit
-        norm (step 1 of Algorithms 1 and 2); codes are then over these, and zero columns stay zero.
-        Not with ``projection=None``. It asks for a much smaller ``mu``
-        (docs/guide/representation.md).
+        Code over columns of Psi' G, the training rows as a projection sees them, at unit norm (step
+        1 of Algorithms 1 and 2); zero columns stay zero. Not with ``projection=None``. It asks for
+        a much smaller ``mu`` (docs/guide/representation.md).
     n_neighbors : int, optional
-        Code each signal over this many nearest training rows only: the locality constrained
-        dictionary (LCD) of the paper. Neighbours of one class decide at once.
+        Code a signal over this many nearest training rows: the locality constrained dictionary
+        (LCD) of the paper. Neighbours of one class decide at once.
     distance : str or object, optional
-        By which they are nearest: a name in ``similarity.DISTANCES`` or a distance. By default the
-        distance in feature space, which a kernel made of a distance orders as that distance does.
+        By which they are nearest, by name (``similarity.DISTANCES``) or a distance; by default in
+        feature space, which a kernel made of a distance orders as that does.
     n_coarse : int, optional
-        Look for the neighbours among this many nearest by ``coarse_distance``, at least
-        ``n_neighbors``: pays where the distance is dear (Algorithm 4).
+        Look for them among this many nearest by ``coarse_distance``: pays where ``distance`` is
+        dear (Algorithm 4).
     coarse_distance : str or object, default="l2"
         A cheap distance, with ``n_coarse``.
     search : {"exact", "approximate"}, default="exact"
-        How neighbours are found: "approximate" finds most of them, by "l2" or "correlation" (of
-        two distances the coarse one), with pynndescent (``pip install kernelatoms[ann]``), for very
-        many rows.
+        "approximate" finds most neighbours, for very many rows, by "l2" or "correlation" (of two
+        distances the coarse one), with pynndescent (``pip install kernelatoms[ann]``).
     image_shape : (height, width), optional
         Of images, for kernels and distances by name that need it.
     normalize : bool, default=True
-        Scale rows to unit norm first; zero rows stay zero. Kernel values that are precomputed stay
-        as they are.
+        Scale rows to unit norm first, but for zero rows and precomputed kernel values.
     gamma : float, "scale", "auto", "spread" or None, default="spread"
-        Of the kernel, as in ``KernelLinearizer``; "spread" is taken from the training rows, at unit
-        norm with ``normalize=True``. The paper's beta is 0.5, for an RBF kernel of such rows: on
-        some faces it is better (docs/guide/representation.md).
+        As in ``KernelLinearizer``, found from the scaled training rows. The paper's beta is 0.5,
+        for an RBF kernel: on some faces it is better (docs/guide/representation.md).
     degree, coef0 : float
         Parameters of the kernels by name, as in scikit-learn.
     kernel_params : dict, optional
         Further arguments of a function, or the arguments of a class.
     calibrate : bool, default=False
-        Whether ``fit`` also learns how sure answers are, for ``predict_proba``: three copies learn
-        from two thirds of the rows each, which makes ``fit`` about three times as long.
+        Whether to learn how sure answers are, from the rows left out of three more fits.
     random_state : int, RandomState or None
         Seeds random projections and approximate search.
 
@@ -124,12 +130,14 @@ class CRCClassifier(RepresentationClassifier):
 
     Notes
     -----
-    ``predict_proba`` without ``calibrate`` are the shares of ``decision_function``; with it, their
-    powers ``r_c^(-2 inverse_temperature_)`` over the sum of all, drawn towards equal ones by
+    ``decision_function`` returns shares: 1 / r_c^2 over the sum of all; 0 for a class without a
+    part in the code, 1 where all neighbours are of one class (``explain`` and ``residuals`` code
+    such rows, too). A residual below 10 eps of the signal's energy counts as that.
+    ``predict_proba`` without ``calibrate`` returns these shares; with it, their powers
+    ``r_c^(-2 inverse_temperature_)`` over the sum of all, drawn towards equal ones by
     ``label_smoothing_``.
 
-    A model file holds the training rows once, n_rows x n_features numbers, and Psi where there is
-    one, n_rows x n_components: what is computed of them is computed anew. Global codes need the
+    A model file holds the training rows, and Psi where there is one. Codes over all rows need the
     n_rows x n_rows Gram matrix in memory (but for ``residual_norm="l1"`` under the linear kernel),
     and so do projections with a Psi; ``n_neighbors`` without one does not.
 
@@ -193,10 +201,10 @@ class CRCClassifier(RepresentationClassifier):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_flag("normalize_columns", self.normalize_columns)
-        if not (isinstance(self.mu, str) and self.mu == "search"):
-            if isinstance(self.mu, str):
-                raise ValueError(f"mu must be a number above 0 or 'search', got {self.mu!r}.")
+        if not isinstance(self.mu, str):
             check_real("mu", self.mu, low=0, low_open=True)
+        elif self.mu != "search":
+            raise ValueError(f"mu must be a number above 0 or 'search', got {self.mu!r}.")
 
     def _sees_columns(self, kernel: Kernel) -> bool:
         """Kernel values as vectors classify better than feature space, by evidence."""
@@ -241,3 +249,81 @@ class CRCClassifier(RepresentationClassifier):
         super()._check_state()
         if not require_number(self, "mu_") > 0:
             raise ValueError(f"CRCClassifier.mu_ must be above 0, got {self.mu_}.")
+
+
+def find_mu(dictionary: TrainingDictionary, locality: Locality | None) -> float:
+    """Return the weight of ridge codes over all rows, or over each row's own."""
+    labels, n_classes = dictionary.labels, dictionary.n_classes
+    if locality is not None:
+        fits = _LOCAL_ENTRIES // locality.n_neighbors**2
+        some = _spread(labels, max(100, min(_LEFT_OUT_LOCALLY, fits)))
+        rows = dictionary.rows[some]
+        near = dictionary.neighbors(rows, locality, skip=some)
+        local = dictionary.local_problems(rows, near)
+        return best_local_mu(
+            local.grams, local.corrs, local.energies, dictionary.owners(labels, near),
+            labels[some], n_classes, columns=local.columns,
+        )  # fmt: skip
+    some, psi = _spread(labels, _LEFT_OUT), dictionary.psi
+    mu, _ = best_mu(
+        dictionary.atoms.gram[np.ix_(some, some)], labels[some], n_classes,
+        projected=dictionary.projected, psi=None if psi is None else psi[some],
+        unit=dictionary.unit,
+    )  # fmt: skip
+    return mu * _growth(dictionary, len(some))
+
+
+def find_robust_mu(dictionary: TrainingDictionary, locality: Locality | None) -> float:
+    """Return the weight of robust codes over all rows, or over each row's own."""
+    labels, n_classes = dictionary.labels, dictionary.n_classes
+    multiples = ROBUST_MULTIPLES if dictionary.projected else ROW_MULTIPLES
+    if locality is None:
+        some = _spread(labels, _ROBUST_ATOMS)
+        mu = best_robust_mu(_left_out(dictionary, some), n_classes, multiples)
+        return mu * _growth(dictionary, len(some))
+    some = _spread(labels, _ROBUST_ROWS)
+    rows = dictionary.rows[some]
+    near = dictionary.neighbors(rows, locality, skip=some)
+    each = dictionary.local_vectors(rows, near)
+    parts = [
+        LeftOut(signal[None], own_labels, atoms, labels[own[there]])
+        for (signal, atoms, there), own_labels, own in zip(
+            each, labels[some][:, None], near, strict=True
+        )
+    ]
+    return best_robust_mu(parts, n_classes, multiples)
+
+
+def _growth(dictionary: TrainingDictionary, n_some: int) -> float:
+    """Return how many times as large mu is for all rows as for some of them.
+
+    Eigenvalues grow with the number of atoms, and with that of the terms of a projection; |e|_1
+    grows with the number of entries, too.
+    """
+    terms = dictionary.projected and not dictionary.unit
+    return (dictionary.n_atoms / n_some) ** (2 if terms else 1)
+
+
+def _left_out(dictionary: TrainingDictionary, some: NDArray[np.intp]) -> list[LeftOut]:
+    """Return some rows in parts, each with the others as atoms."""
+    coded = np.linspace(0, len(some) - 1, min(_ROBUST_ROWS, len(some))).round().astype(np.intp)
+    labels, parts = dictionary.labels, []
+    for part in range(_PARTS):
+        out = coded[part::_PARTS]
+        if not len(out):
+            continue
+        others = np.delete(some, out)
+        vectors = dictionary.vectors_by(others)
+        rows, atoms = some[out], vectors[others]
+        if dictionary.unit:
+            atoms = machine(atoms).unit_rows(atoms)
+        parts.append(LeftOut(vectors[rows], labels[rows], atoms, labels[others]))
+    return parts
+
+
+def _spread(labels: NDArray[np.intp], most: int) -> NDArray[np.intp]:
+    """Return the numbers of at most so many rows, evenly spaced in the order of the classes."""
+    order = np.argsort(labels, kind="stable")
+    if len(labels) <= most:
+        return order
+    return order[np.linspace(0, len(labels) - 1, most).round().astype(np.intp)]

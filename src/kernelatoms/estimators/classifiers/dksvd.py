@@ -5,10 +5,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.estimators.classifiers.label_dictionary import LabelDictionary
+from kernelatoms.engine import Array
+from kernelatoms.estimators.classifiers.supervised import LabelDictionary
 from kernelatoms.estimators.validation import check_real, refuse_unused
-
-Array = NDArray[Any]
 
 
 class DKSVDClassifier(LabelDictionary):
@@ -23,16 +22,15 @@ class DKSVDClassifier(LabelDictionary):
     Parameters
     ----------
     n_atoms : int, optional
-        Size of the whole dictionary, shared among the classes in proportion to their rows, at
-        least one each; by default twice the features, or all rows if there are fewer.
+        Of all classes together, in proportion to their rows, at least one each; by default twice
+        the features, or all rows if there are fewer.
     n_nonzero_coefs : int, optional
         The most atoms a signal uses; by default a tenth of the features, at least 1.
     label_weight : float, default=1.0
-        beta, where signals have unit energy on average; other signals are weighed as if they had.
-        With 0 the decision is a ridge regression on the codes of plain K-SVD.
+        beta, in units of the signals' mean energy. With 0 the decision is a ridge regression on
+        the codes of plain K-SVD.
     ridge : float, default=0.01
-        Weight of |Theta|^2 in the ridge regression that Theta starts from, for signals of unit
-        energy too.
+        Weight of |Theta|^2 in the ridge regression that Theta starts from, in the same units.
     init_max_iter : int, default=20
         The most passes over each class alone, before the classes come together.
     max_iter : int, default=5
@@ -40,13 +38,12 @@ class DKSVDClassifier(LabelDictionary):
     tol : float, default=1e-4
         Stop when three passes together lower the objective by no more than this share of it.
     class_weight : dict, "balanced" or None, default=None
-        What rows of a class count, by its label (1 where it is not named), as if they were so many
-        rows each; "balanced" lets all classes count the same. Atoms are shared out by rows.
+        How many rows each row of a class counts as, by its label (1 by default); "balanced" lets
+        all classes count the same. Atoms are shared out by rows.
     sparse_output : bool, default=True
         Whether ``transform`` returns a CSR array or a dense one.
     calibrate : bool, default=False
-        Whether ``fit`` also learns how sure answers are, for ``predict_proba``: three copies learn
-        from two thirds of the rows each, which makes ``fit`` about three times as long.
+        Whether to learn how sure answers are, from the rows left out of three more fits.
     random_state : int, RandomState or None
         Seeds the start.
 
@@ -61,10 +58,9 @@ class DKSVDClassifier(LabelDictionary):
     coef_ : array of shape (n_classes, n_atoms_)
         Theta.
     objective_ : array of shape (n_iter_,)
-        What every pass reached, both terms, summed over all signals. Greedy codes of a better
-        dictionary may be worse, so it may rise; the best pass counts.
+        What every pass reached, both terms, over all signals. With greedy codes it may rise.
     best_pass_ : int
-        The pass of the lowest objective, counted from 0.
+        The pass of the lowest objective, counted from 0, which counts.
     n_atoms_, n_nonzero_coefs_, n_iter_ : int
         What the data allowed, and the passes run.
     inverse_temperature_, label_smoothing_ : float
@@ -92,10 +88,9 @@ class DKSVDClassifier(LabelDictionary):
     >>> from sklearn.pipeline import make_pipeline
     >>> from sklearn.preprocessing import Normalizer
     >>> X, y = load_digits(return_X_y=True)
-    >>> model = make_pipeline(
-    ...     Normalizer(), DKSVDClassifier(n_atoms=200, n_nonzero_coefs=8, random_state=0)
-    ... )
-    >>> model.fit(X[:1000], y[:1000]).score(X[1000:], y[1000:]) > 0.9
+    >>> dksvd = DKSVDClassifier(n_atoms=200, n_nonzero_coefs=8, random_state=0)
+    >>> model = make_pipeline(Normalizer(), dksvd).fit(X[:1000], y[:1000])
+    >>> model.score(X[1000:], y[1000:]) > 0.9
     True
     """
 
@@ -147,27 +142,25 @@ class LCKSVDClassifier(LabelDictionary):
         |X - D G|^2 + alpha |Q - T G|^2 + beta |H - Theta G|^2              (variant 2)
 
     H marks the class of every signal, Q all atoms of its class. Variant 1 finds Theta afterwards,
-    by ridge regression on the codes. A row is coded over D and given the class with the largest
-    entry of Theta g. Atoms start as the classes' own, by K-SVD. After a ``KernelLinearizer`` it
-    learns under a kernel (LKDL).
+    by ridge regression on the codes. Start and answers are those of ``DKSVDClassifier``, whose
+    Notes hold here, too. After a ``KernelLinearizer`` it learns under a kernel (LKDL).
 
     Parameters
     ----------
     n_atoms : int, optional
-        Size of the whole dictionary, shared among the classes in proportion to their rows, at
-        least one each; by default twice the features, or all rows if there are fewer.
+        Of all classes together, in proportion to their rows, at least one each; by default twice
+        the features, or all rows if there are fewer.
     n_nonzero_coefs : int, optional
         The most atoms a signal uses; by default a tenth of the features, at least 1.
     variant : {1, 2}, default=2
         Whether Theta is found after the atoms or with them.
     consistency_weight : float, default=0.1
-        alpha, where signals have unit energy on average; other signals are weighed as if they had.
-        With 0, variant 2 is D-KSVD.
+        alpha, in units of the signals' mean energy. With 0, variant 2 is D-KSVD.
     label_weight : float, default=0.1
         beta, likewise, in variant 2. With 0, variant 2 is variant 1.
     ridge : float, default=0.01
-        Weight of |Theta|^2 in ridge regressions: the one that maps start from, and variant 1's
-        decision; for signals of unit energy too.
+        Weight of |Theta|^2 in the ridge regressions that maps start from, and of variant 1's
+        decision; in the same units.
     init_max_iter : int, default=20
         The most passes over each class alone, before the classes come together.
     max_iter : int, default=5
@@ -175,13 +168,12 @@ class LCKSVDClassifier(LabelDictionary):
     tol : float, default=1e-4
         Stop when three passes together lower the objective by no more than this share of it.
     class_weight : dict, "balanced" or None, default=None
-        What rows of a class count, by its label (1 where it is not named), as if they were so many
-        rows each; "balanced" lets all classes count the same. Atoms are shared out by rows.
+        How many rows each row of a class counts as, by its label (1 by default); "balanced" lets
+        all classes count the same. Atoms are shared out by rows.
     sparse_output : bool, default=True
         Whether ``transform`` returns a CSR array or a dense one.
     calibrate : bool, default=False
-        Whether ``fit`` also learns how sure answers are, for ``predict_proba``: three copies learn
-        from two thirds of the rows each, which makes ``fit`` about three times as long.
+        Whether to learn how sure answers are, from the rows left out of three more fits.
     random_state : int, RandomState or None
         Seeds the start.
 
@@ -196,10 +188,9 @@ class LCKSVDClassifier(LabelDictionary):
     coef_ : array of shape (n_classes, n_atoms_)
         Theta. In variant 2, T has the same rows: that of class c once for every atom of c.
     objective_ : array of shape (n_iter_,)
-        What every pass reached, all terms, summed over all signals. Greedy codes of a better
-        dictionary may be worse, so it may rise; the best pass counts.
+        What every pass reached, all terms, over all signals. With greedy codes it may rise.
     best_pass_ : int
-        The pass of the lowest objective, counted from 0.
+        The pass of the lowest objective, counted from 0, which counts.
     n_atoms_, n_nonzero_coefs_, n_iter_ : int
         What the data allowed, and the passes run.
     inverse_temperature_, label_smoothing_ : float
@@ -207,18 +198,10 @@ class LCKSVDClassifier(LabelDictionary):
 
     Notes
     -----
-    ``predict_proba`` without ``calibrate``: the scores of a row regress on marks of its class, so
-    they estimate probabilities already; shares are the numbers nearest to them that are at least 0
-    and add up to 1. With it, a softmax of the scores.
-
     Rows of Q for atoms of one class are equal, and so are those of T; with n_c atoms of class c,
     the terms together are a sum over classes of (alpha n_c + beta) |h_c - theta_c G|^2. So LC-KSVD
     is D-KSVD with a weight of its own for every class (I. Kviatkovsky, M. Gabel, E. Rivlin and I.
     Shimshoni, 2017), and is computed so: from one row of marks per class instead of one per atom.
-
-    The decision is linear in the code: a row and its negative get opposite scores. Rows should mean
-    the same class at any length but not with the other sign: images and spectra at unit norm,
-    virtual samples of a kernel, rather than standardised columns.
 
     See Also
     --------
@@ -226,16 +209,11 @@ class LCKSVDClassifier(LabelDictionary):
 
     Examples
     --------
-    >>> from kernelatoms import KernelLinearizer, LCKSVDClassifier
+    >>> from kernelatoms import LCKSVDClassifier, make_lkdl
     >>> from sklearn.datasets import load_digits
-    >>> from sklearn.pipeline import make_pipeline
-    >>> from sklearn.preprocessing import Normalizer
     >>> X, y = load_digits(return_X_y=True)
-    >>> model = make_pipeline(
-    ...     Normalizer(),
-    ...     KernelLinearizer("rbf", gamma=0.5, random_state=0),
-    ...     LCKSVDClassifier(n_atoms=200, n_nonzero_coefs=8, random_state=0),
-    ... )
+    >>> learner = LCKSVDClassifier(n_atoms=200, n_nonzero_coefs=8, random_state=0)
+    >>> model = make_lkdl(learner, "rbf", gamma=0.5, unit_rows=True, random_state=0)
     >>> model.fit(X[:1000], y[:1000]).score(X[1000:], y[1000:]) > 0.9
     True
     """

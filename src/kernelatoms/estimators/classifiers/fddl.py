@@ -1,22 +1,20 @@
 """``FDDLClassifier``: Fisher discriminative dictionary learning."""
 
 import warnings
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.callback import with_callbacks
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from kernelatoms.coding.class_residuals import shares_of
 from kernelatoms.coding.codes import Codes
 from kernelatoms.coding.pursuits import Lasso, Pursuit
-from kernelatoms.engine import machine
+from kernelatoms.engine import Array, machine
+from kernelatoms.estimators.classifiers.base import CodeClassifier
 from kernelatoms.estimators.classifiers.supervised import SupervisedDictionary
-from kernelatoms.estimators.devices.border import learn
 from kernelatoms.estimators.inspection.explanation import Explanation, codes_of_best, explain_codes
 from kernelatoms.estimators.learners.base import PassReporter
 from kernelatoms.estimators.state_checks import require_floats, require_number
@@ -26,7 +24,6 @@ from kernelatoms.estimators.validation import (
     check_real,
     clip_count,
     validate_labelled,
-    validate_new,
 )
 from kernelatoms.features.memory import check_fits
 from kernelatoms.learning.fddl import (
@@ -38,8 +35,6 @@ from kernelatoms.learning.fddl import (
     learn_fisher,
 )
 from kernelatoms.learning.state import CoupledState, unit_rows
-
-Array = NDArray[Any]
 
 # Weight of the distance from a class's mean code in the global decision (w of Yang et al. 2014).
 _GLOBAL_MEAN_WEIGHT = 0.5
@@ -64,8 +59,7 @@ class FDDLClassifier(SupervisedDictionary):
     n_atoms_per_class : int, optional
         Atoms of every class; by default as many as features, or as the class has rows.
     l1_weight : float, default=0.2
-        lambda_1, also of the codes of new rows, where signals have unit energy on average; other
-        signals are weighed as if they had.
+        lambda_1, also for new rows, in units of the signals' root mean energy.
     fisher_weight : float, default=0.001
         lambda_2; with 0 classes are held apart by their atoms alone.
     convexity : float, default=1.0
@@ -78,8 +72,8 @@ class FDDLClassifier(SupervisedDictionary):
     mean_weight : float, optional
         g; by default ``fisher_weight`` in the local decision and 0.5 in the global one.
     init_max_iter : int, default=10
-        The most passes of l1 dictionary learning over each class alone, before the classes come
-        together; 0 starts from k-means centres as they are.
+        The most passes over each class alone, before the classes come together; 0 starts from
+        k-means centres as they are.
     max_iter : int, default=5
         The most passes: an update of all atoms, then of all codes.
     tol : float, default=1e-4
@@ -87,8 +81,7 @@ class FDDLClassifier(SupervisedDictionary):
     sparse_output : bool, default=True
         Whether ``transform`` returns a CSR array or a dense one.
     calibrate : bool, default=False
-        Whether ``fit`` also learns how sure answers are, for ``predict_proba``: three copies learn
-        from two thirds of the rows each, which makes ``fit`` about three times as long.
+        Whether to learn how sure answers are, from the rows left out of three more fits.
     random_state : int, RandomState or None
         Seeds the k-means centres that every class starts from.
 
@@ -113,9 +106,9 @@ class FDDLClassifier(SupervisedDictionary):
 
     Notes
     -----
-    Shares of classes, which ``decision_function`` returns and ``predict_proba`` without
-    ``calibrate``, are 1 / e over the sum of all, with e what a class leaves of a row in the sense
-    of ``decision``; an e below 10 eps of the row's energy counts as that.
+    ``decision_function``, and ``predict_proba`` without ``calibrate``, return shares: 1 / e over
+    the sum of all, with e what a class leaves of a row in the sense of ``decision``, at least 10
+    eps of the row's energy.
 
     Examples
     --------
@@ -158,31 +151,17 @@ class FDDLClassifier(SupervisedDictionary):
         self.calibrate = calibrate
         self.random_state = random_state
 
-    @with_callbacks
-    def fit(self, X: Any, y: Any) -> Self:
-        """Learn atoms from labelled rows.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features)
-            Signals.
-        y : array of shape (n_samples,)
-            Their labels, of at least two classes.
-
-        Returns
-        -------
-        self
-        """
-        learn(self._fit, self, X, y=y)
-        return self
-
     def _fit(self, X: Any, y: Any) -> None:
         self._check_parameters()
         X, self.classes_, labels = validate_labelled(self, X, y)
-        self._check_calibration(np.bincount(labels))
+        self._check_calibration(labels)
         counts = self._choose_counts(X.shape[1], np.bincount(labels))
-        _check_memory(len(X), int(counts.sum()), X.shape[1])
         owners = np.repeat(np.arange(len(counts)), counts)
+        check_fits(  # rows, residuals, Gram matrices
+            8.0 * (4 * X.size + 4 * len(owners) ** 2),
+            f"{len(X)} rows and inner products of {len(owners)} atoms",
+            "Learn from fewer rows, or fewer atoms per class.",
+        )
         energy = float(machine(X).squared_norms(X).mean(dtype=np.float64)) or 1.0
         weights = Weights(
             float(np.sqrt(energy)) * float(self.l1_weight), float(self.fisher_weight),
@@ -216,12 +195,7 @@ class FDDLClassifier(SupervisedDictionary):
         self._calibrate(X, labels)
         reporter.end()
 
-    def _evidence(self, X: Array) -> tuple[Array, NDArray[np.intp]]:
-        shares = self._scores(X)
-        return np.log(shares), shares.argmax(axis=1)  # none is 0
-
-    def _shares_of_scores(self, scores: Array) -> Array:
-        return scores
+    _evidence = CodeClassifier._evidence  # scores are shares
 
     def _scores(self, X: Array) -> Array:
         if self.decision == "global":
@@ -282,14 +256,10 @@ class FDDLClassifier(SupervisedDictionary):
     def _pursuit(self) -> Pursuit:
         return Lasso(self.l1_weight_ / 2)  # which is the weight beside half of the squares
 
-    def _validated(self, X: Any) -> Array:
-        check_is_fitted(self)
-        return validate_new(self, X, complete=True)
-
     def _choose_counts(self, n_features: int, class_sizes: NDArray[np.intp]) -> NDArray[np.intp]:
         if self.n_atoms_per_class is None:
             return np.minimum(class_sizes, n_features)
-        count = check_count("n_atoms_per_class", self.n_atoms_per_class)
+        count = int(self.n_atoms_per_class)
         clip_count(
             "n_atoms_per_class", count, int(class_sizes.min()), "the smallest class has rows",
             "every class uses as many as it allows",
@@ -316,9 +286,6 @@ class FDDLClassifier(SupervisedDictionary):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = False  # l1 codes are of complete rows
-        # Codes are blind to the distance from the origin, which is all that tells the common
-        # checks' blobs apart along one direction.
-        tags.classifier_tags.poor_score = True
         return tags
 
 
@@ -337,12 +304,3 @@ def _class_centres(data: Labelled, counts: NDArray[np.intp], rng: np.random.Rand
                 rows = model.fit(rows).cluster_centers_
         centres.append(unit_rows(np.ascontiguousarray(rows)))
     return np.concatenate(centres)
-
-
-def _check_memory(n_rows: int, n_atoms: int, n_features: int) -> None:
-    """Refuse sizes whose rows, residuals and Gram matrices of atoms do not fit."""
-    check_fits(
-        8.0 * (4 * n_rows * n_features + 4 * n_atoms**2),
-        f"{n_rows} rows and inner products of {n_atoms} atoms",
-        "Learn from fewer rows, or fewer atoms per class.",
-    )

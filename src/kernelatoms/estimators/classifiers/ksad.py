@@ -6,20 +6,18 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.callback import with_callbacks
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from kernelatoms.coding.closed_form import soft_threshold
 from kernelatoms.coding.codes import Codes
 from kernelatoms.coding.problem import CodingProblem
 from kernelatoms.coding.pursuits import Pursuit, Threshold
-from kernelatoms.engine import machine
+from kernelatoms.engine import Array, machine
 from kernelatoms.estimators.base import Bring
 from kernelatoms.estimators.classifiers.ksad_state import KSADFitted, KSADMap
 from kernelatoms.estimators.classifiers.neighbor_choice import SeededSearch
 from kernelatoms.estimators.classifiers.supervised import SupervisedDictionary
-from kernelatoms.estimators.devices.border import by_rows, learn
+from kernelatoms.estimators.devices.border import by_rows
 from kernelatoms.estimators.inspection.explanation import Explanation, explain_codes
 from kernelatoms.estimators.learners.base import PassReporter
 from kernelatoms.estimators.learners.ksad import root_mean_energy
@@ -39,7 +37,6 @@ from kernelatoms.estimators.validation import (
     clip_count,
     refuse_unused,
     validate_labelled,
-    validate_new,
 )
 from kernelatoms.features.memory import check_fits
 from kernelatoms.learning.ksad import (
@@ -51,8 +48,6 @@ from kernelatoms.learning.ksad import (
 )
 from kernelatoms.learning.mod import orthonormal_start
 from kernelatoms.similarity.base import check_flag
-
-Array = NDArray[Any]
 
 # Rows whose codes are compared with all training codes at once.
 _ROWS_AT_ONCE = 8192
@@ -72,8 +67,7 @@ class KSADClassifier(SeededSearch, LowRankMap, SupervisedDictionary):
     That is what the defaults do: rows become virtual samples F of a low-rank kernel map; these are
     multiplied by (S + e I)^(-1/2), S their mean scatter within classes, and brought to unit norm;
     codes are soft(F Z', l1_weight / 2) over orthonormal atoms Z; the training rows whose codes have
-    the smallest angles vote. The within-class metric, which makes most of the accuracy, is an
-    addition of ours to the published method.
+    the smallest angles vote. The within-class metric, which makes most of the accuracy, is ours.
 
     K-SAD as published (Chhabra, Wallace and Hopgood, *Improved image discrimination using fast
     non-linear orthogonal dictionary learning*) is ``KSADClassifier.as_published(n_atoms)``. It has
@@ -87,41 +81,34 @@ class KSADClassifier(SeededSearch, LowRankMap, SupervisedDictionary):
     ----------
     n_atoms : int, optional
         Size of the dictionary, and rank of the map; by default 500, or fewer if there are fewer
-        rows. More than the rank of the landmarks' kernel matrix are left out, with a warning.
+        rows. What exceeds the rank of the landmarks' kernel is left out, with a warning.
     kernel : str, callable, object or class, default="rbf"
         As in ``KernelLinearizer``.
     gamma : float, "scale", "auto", "spread" or None, default="spread"
-        As in ``KernelLinearizer``. "spread" makes rows at the mean squared distance (of whatever
-        gamma multiplies) similar by a half; "scale", narrower, is better on digits and worse on
+        As in ``KernelLinearizer``. "scale" is narrower than "spread", better on digits and worse on
         faces.
     degree, coef0 : float
-        Parameters of the kernels by name, as in scikit-learn; ``kernel="poly", degree=8, gamma=1,
-        coef0=0`` is the paper's (x'y)^8.
+        Parameters of the kernels by name, as in scikit-learn.
     kernel_params : dict, optional
         Further arguments of a function, or the arguments of a class.
     n_landmarks : int or float, optional
-        How many landmarks the map has, or which share of the rows; by default four times as many as
-        atoms, or all rows if there are fewer.
+        Landmarks of the map, or which share of the rows; by default four per atom, or all rows if
+        there are fewer.
     sampling : str or array of shape (n_landmarks, n_features), default="uniform"
         How landmarks are chosen, as in ``KernelLinearizer``: "uniform" or "kmeans" in the paper.
     solver : {"auto", "full", "randomized"}, default="auto"
-        Eigen-decomposition of the landmarks' kernel matrix, as in ``KernelLinearizer``.
-        "randomized" is the paper's block Krylov method; with less than about 3.2 landmarks for
-        every atom it is "full", and exact.
+        As in ``KernelLinearizer``. "randomized" is the paper's block Krylov method; with less than
+        about 3.2 landmarks per atom it is "full", and exact.
     l1_weight : float, default=0.01
-        Weight of the l1 penalty; relative to the root mean energy of the signals, which the
-        within-class metric makes 1.
+        Weight of the l1 penalty, relative to the root mean energy of the signals.
     fisher_weight : float, default=0
         Weight of the discriminative term, 0.01 in the paper; relative to the mean energy of the
-        signals. In the within-class metric it gains nothing on the data sets tried: it draws
-        training codes away from where codes of new rows lie, and learning takes longer.
+        signals. In the within-class metric it gained nothing on the data sets tried.
     scatter : {"full", "scalar"}, default="full"
-        What S_W and S_B are in the discriminative term: matrices, or numbers as in the paper's
-        text, the sum over classes of the mean squared distance from their means, and the trace of
-        S_B. Only with ``fisher_weight`` above 0.
+        What S_W and S_B are, with ``fisher_weight`` above 0: matrices, or numbers as in the paper,
+        the sum over classes of the mean squared distance from their means, and the trace of S_B.
     threshold_new : bool, default=True
-        Whether codes of new rows are thresholded like those of training rows. The paper's step 15
-        leaves the threshold out: False.
+        Whether codes of new rows are thresholded like those of training rows; not so in the paper.
     within_class_metric : bool, default=True
         Whether virtual samples are brought to the metric in which classes are round.
     shrinkage : float, default=0.01
@@ -132,8 +119,8 @@ class KSADClassifier(SeededSearch, LowRankMap, SupervisedDictionary):
     distance : {"correlation", "l2"}, default="correlation"
         Which training codes are near: by the angle between codes, or by their distance.
     search : {"exact", "approximate"}, default="exact"
-        How neighbours are found: "approximate" by pynndescent (the extra ``ann``), for very many
-        training rows.
+        "approximate" finds most neighbours, among very many rows, by pynndescent (the extra
+        ``ann``).
     max_iter : int, default=20
         The most passes: the best atoms for the codes, then a step of all codes.
     tol : float, default=1e-4
@@ -141,8 +128,7 @@ class KSADClassifier(SeededSearch, LowRankMap, SupervisedDictionary):
     sparse_output : bool, default=True
         Whether ``transform`` returns a CSR array or a dense one.
     calibrate : bool, default=False
-        Whether ``fit`` also learns how sure answers are, for ``predict_proba``: three copies learn
-        from two thirds of the rows each, which makes ``fit`` about three times as long.
+        Whether to learn how sure answers are, from the rows left out of three more fits.
     random_state : int, RandomState or None
         Seeds the landmarks, the start and approximate search.
 
@@ -155,13 +141,12 @@ class KSADClassifier(SeededSearch, LowRankMap, SupervisedDictionary):
     dual_coef_ : array of shape (n_landmarks, n_atoms_)
         Atom j is the sum of ``dual_coef_[i, j] phi(anchors_[i])``, the metric undone.
     analysis_coef_ : array of shape (n_landmarks, n_atoms_)
-        ``k(X, anchors_) @ analysis_coef_`` are the inner products of X and the atoms, in the
-        metric, before rows are brought to unit norm. Without the metric, ``dual_coef_``.
+        ``k(X, anchors_) @ analysis_coef_`` are inner products of X and the atoms in the metric,
+        before rows are brought to unit norm. Without the metric, ``dual_coef_``.
     components_ : array of shape (n_atoms_, n_features)
         Pre-images of the atoms by ridge regression, for display; not if precomputed.
     atom_classes_ : array of shape (n_atoms_,)
-        The class, as a number of ``classes_``, whose codes have most energy in an atom; atoms are
-        in the order of these.
+        The class, as a number of ``classes_``, whose codes have most energy in an atom; ascending.
     codes_ : array of shape (n_samples, n_atoms_)
         The codes of the training rows, drawn apart by the discriminative term.
     labels_ : array of shape (n_samples,)
@@ -183,10 +168,9 @@ class KSADClassifier(SeededSearch, LowRankMap, SupervisedDictionary):
 
     Notes
     -----
-    A training code has one vote, and the nearest of its class up to half of one more: a half at the
-    first place of all, a quarter at the second and so on. ``predict_proba`` without ``calibrate``
-    is the share that each class has in the votes, coarse with few neighbours; with it, a softmax
-    of the votes.
+    A training code has one vote, and the nearest of its class more: a half at the first place of
+    all, a quarter at the second and so on. ``predict_proba`` without ``calibrate`` is the share
+    that each class has in the votes, coarse with few neighbours; with it, a softmax of the votes.
 
     Examples
     --------
@@ -259,11 +243,10 @@ class KSADClassifier(SeededSearch, LowRankMap, SupervisedDictionary):
 
         The kernel (x'y)^8, uniform landmarks, the randomised block Krylov eigensolver, beta_1 = 0.1
         (``l1_weight``) and beta_2 = 0.01 (``fisher_weight``), scatter as numbers, 20 passes, codes
-        of new rows without threshold (step 15), the nearest training code by distance, and no
-        within-class metric. Signs and the ridge, without which the objective would have no lower
-        bound, are ours. Accuracies are below those that the paper reports; other readings of its
-        text are tried by ``python -m reproduction ksad/readings-orl``, ``readings-yaleb`` and
-        ``readings-mnist``.
+        of new rows without threshold (step 15), the nearest training code by distance, no
+        within-class metric. Signs and the ridge, which bounds the objective from below, are ours.
+        Accuracies are below the paper's; ``python -m reproduction ksad/readings-orl``,
+        ``readings-yaleb`` and ``readings-mnist`` try other readings of its text.
 
         Parameters
         ----------
@@ -290,24 +273,6 @@ class KSADClassifier(SeededSearch, LowRankMap, SupervisedDictionary):
             del how["scatter"]  # which belongs to the term that is left out
         return cls(n_atoms, **how)
 
-    @with_callbacks
-    def fit(self, X: Any, y: Any) -> Self:
-        """Learn the map, the metric, atoms and codes.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features)
-            Signals. k(train, train) with ``kernel="precomputed"``.
-        y : array of shape (n_samples,)
-            Their labels, at least two different ones.
-
-        Returns
-        -------
-        self
-        """
-        learn(self._fit, self, X, y=y)
-        return self
-
     def _fit(self, X: Any, y: Any) -> None:
         self._check_parameters()
         if not (self.within_class_metric or self.fisher_weight):
@@ -317,10 +282,9 @@ class KSADClassifier(SeededSearch, LowRankMap, SupervisedDictionary):
             needs = "belongs to fisher_weight above 0"
             refuse_unused(type(self), {"scatter": self.scatter}, needs)
         X, self.classes_, given = validate_labelled(self, X, y)
-        self._check_calibration(np.bincount(given))
-        self.n_neighbors_ = clip_count(
-            "n_neighbors", check_count("n_neighbors", self.n_neighbors), len(X), "there are rows"
-        )
+        self._check_calibration(given)
+        asked = int(self.n_neighbors)
+        self.n_neighbors_ = clip_count("n_neighbors", asked, len(X), "there are rows")
         self._fit_search_seed()
         rng = check_random_state(self.random_state)
         linearizer = self._fit_map(X, rng)
@@ -447,10 +411,6 @@ class KSADClassifier(SeededSearch, LowRankMap, SupervisedDictionary):
             for why, rows in zip(explained, found, strict=True)
         ]
 
-    def _validated(self, X: Any) -> Array:
-        check_is_fitted(self)
-        return validate_new(self, X, complete=True)
-
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_real("l1_weight", self.l1_weight, low=0)
@@ -488,4 +448,5 @@ class KSADClassifier(SeededSearch, LowRankMap, SupervisedDictionary):
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self._precomputed
         tags.input_tags.allow_nan = False  # the metric would blow up what estimates are unsure of
+        tags.classifier_tags.poor_score = False
         return tags

@@ -8,25 +8,22 @@ from numpy.typing import NDArray
 
 from kernelatoms.coding.neighbors import ApproximateNeighbors, nearest_in_space
 from kernelatoms.coding.problem import CodingProblem, GivenProblem, LinearProblem
-from kernelatoms.engine import machine
+from kernelatoms.engine import Array, machine
 from kernelatoms.estimators.maps.linearizer import KernelLinearizer
 from kernelatoms.features.expansion import Expansion
 from kernelatoms.features.linear_algebra import OVERFLOW
 from kernelatoms.learning.ksad import Weights, atom_owners
 from kernelatoms.learning.state import CoupledState
 
-Array = NDArray[Any]
-
 
 class KSADFitted:
     """The fitted state: atoms to compare rows with, and training codes to compare codes with."""
 
     def __init__(self, model: Any) -> None:
-        kernel, anchors = model._kernel(), model.anchors_
+        self._kernel, self._anchors = model._kernel(), model.anchors_
         if model._precomputed:  # row numbers
-            anchors = anchors[:, None]
-        self._analysis = Expansion(kernel, anchors, model.analysis_coef_)
-        self._atoms = Expansion(kernel, anchors, model.dual_coef_)
+            self._anchors = self._anchors[:, None]
+        self._analysis_coef, self._coef = model.analysis_coef_, model.dual_coef_
         self._knows_energy, self._in_metric = not model._precomputed, model.in_metric_
         self.components = None if model._precomputed else model.components_
         self._codes, self._distance = model.codes_, model.distance
@@ -34,12 +31,10 @@ class KSADFitted:
 
     def problem(self, X: Array) -> CodingProblem:
         """Return the problem of coding rows over the atoms."""
-        kernel, anchors, coef = self._analysis.kernel, self._analysis.anchors, self._analysis.coef
-        assert coef is not None
-        dtype = np.result_type(X, coef)
-        rows = X.astype(dtype, copy=False)
+        kernel, coef = self._kernel, self._analysis_coef
+        rows, anchors = X.astype(np.result_type(X, coef), copy=False), self._anchors
         if self._knows_energy:
-            anchors = anchors.astype(dtype, copy=False)
+            anchors = anchors.astype(rows.dtype, copy=False)
         with np.errstate(all="ignore"):  # what overflows is refused
             corr = Expansion(kernel, anchors, coef).project(rows)
             energy = kernel.diag(rows).astype(np.float64) if self._knows_energy else None
@@ -49,16 +44,14 @@ class KSADFitted:
             # There are as many atoms as coordinates: inner products have the norm of the row.
             corr = machine(corr).unit_rows(corr)
             energy = machine(corr).squared_norms(corr)
-        return GivenProblem(np.eye(coef.shape[1], dtype=dtype), corr, energy, assume_psd=True)
+        return GivenProblem(np.eye(coef.shape[1], dtype=rows.dtype), corr, energy, assume_psd=True)
 
     @cached_property
     def expansion(self) -> Expansion:
         """The atoms at unit norm in feature space; in the metric they have unit norm already."""
-        coef = self._atoms.coef
-        assert coef is not None
-        smallest = np.finfo(coef.dtype).tiny
-        norms = np.sqrt(np.maximum(np.diagonal(self._atoms.gram()), smallest))
-        return Expansion(self._atoms.kernel, self._atoms.anchors, coef / norms)
+        gram = Expansion(self._kernel, self._anchors, self._coef).gram()
+        norms = np.sqrt(np.maximum(np.diagonal(gram), np.finfo(self._coef.dtype).tiny))
+        return Expansion(self._kernel, self._anchors, self._coef / norms)
 
     def nearest(self, codes: Array, k: int) -> NDArray[np.int32]:
         """Return the k training codes nearest to each code, the nearest first."""

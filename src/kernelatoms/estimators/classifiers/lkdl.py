@@ -15,10 +15,9 @@ def make_lkdl(
 ) -> Pipeline:
     """Return a pipeline that learns under a kernel: virtual samples, then a linear learner.
 
-    Linearized kernel dictionary learning (A. Golts and M. Elad, 2016): a ``KernelLinearizer`` maps
-    rows to virtual samples, whose inner products approximate the kernel, and whatever learns from
-    rows learns from those. The steps are called "map" and "learn" (and "scale", with
-    ``unit_rows``), so that grids can name ``map__gamma`` or ``learn__n_atoms``.
+    Linearized kernel dictionary learning (A. Golts and M. Elad, 2016): the inner products of
+    virtual samples approximate the kernel. The steps are called "map" and "learn" (and "scale",
+    with ``unit_rows``), so that grids can name ``map__gamma`` or ``learn__n_atoms``.
 
     Parameters
     ----------
@@ -62,8 +61,6 @@ def make_lkdl(
             f"{unknown[0]} is no parameter of KernelLinearizer, which has {', '.join(known)}; "
             "parameters of the learner are given to the learner itself."
         )
-    steps: list[tuple[str, Any]] = (
-        [("scale", Normalizer())] if check_flag("unit_rows", unit_rows) else []
-    )
-    steps.append(("map", KernelLinearizer(kernel, **map_parameters)))
-    return Pipeline([*steps, ("learn", clone(learner))])
+    steps = [("map", KernelLinearizer(kernel, **map_parameters)), ("learn", clone(learner))]
+    scale = [("scale", Normalizer())] if check_flag("unit_rows", unit_rows) else []
+    return Pipeline([*scale, *steps])

@@ -3,10 +3,9 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from kernelatoms.engine import is_device_array
+from kernelatoms.engine import Array, is_device_array
 from kernelatoms.estimators.classifiers.training_dictionary import Locality, check_approximate
 from kernelatoms.estimators.maps.kernel_choice import KernelChoice
 from kernelatoms.estimators.state_checks import held, require_count
@@ -14,12 +13,8 @@ from kernelatoms.estimators.validation import check_choice, check_count, clip_co
 from kernelatoms.similarity import DISTANCES, KERNELS, Distance, Kernel, make_distance, make_kernel
 from kernelatoms.similarity.distances import L1, L2, Chi2, LInf
 
-Array = NDArray[Any]
-
 # Distances that are computed on devices, too.
 _ON_DEVICES = (L1, L2, LInf, Chi2, type(None))
-
-
 _LARGEST_SEED = int(np.iinfo(np.int32).max)
 
 
@@ -117,10 +112,8 @@ class NeighborChoice(SeededSearch, KernelChoice):
         self.n_neighbors_, self.distance_, self.coarse_distance_ = None, None, None
         if self.n_neighbors is None:
             return
-        self.n_neighbors_ = clip_count(
-            "n_neighbors", check_count("n_neighbors", self.n_neighbors), len(rows),
-            "there are training rows",
-        )  # fmt: skip
+        asked = int(self.n_neighbors)
+        self.n_neighbors_ = clip_count("n_neighbors", asked, len(rows), "there are training rows")
         if is_device_array(rows):
             self._check_devices()
         if self.distance is not None:
@@ -161,9 +154,8 @@ class NeighborChoice(SeededSearch, KernelChoice):
 
     def _asked_kernel(self) -> Kernel:
         """Return the kernel that the parameters ask for; distances of images get their shape."""
-        if self.image_shape is None or not isinstance(self.kernel, str):
-            return super()._asked_kernel()
-        if self.kernel in KERNELS or self.kernel not in DISTANCES:
+        named = isinstance(self.kernel, str) and self.kernel not in KERNELS
+        if self.image_shape is None or not named or self.kernel not in DISTANCES:
             return super()._asked_kernel()
         own = {**self._shape_for(self.kernel), **(self.kernel_params or {})}
         return make_kernel(

@@ -6,24 +6,19 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from kernelatoms.coding.codes import stacked_csr
 from kernelatoms.coding.robust import warn_not_converged
-from kernelatoms.engine import is_device_array, machine, to_numpy
+from kernelatoms.engine import Array, is_device_array, machine, to_numpy
 from kernelatoms.estimators.base import Bring, Estimator, unnamed
+from kernelatoms.estimators.classifiers.base import CodeClassifier
 from kernelatoms.estimators.classifiers.neighbor_choice import NeighborChoice
-from kernelatoms.estimators.classifiers.probabilities import Probabilities
-from kernelatoms.estimators.classifiers.row_coding import Represented, RobustCoder, RowCoder
+from kernelatoms.estimators.classifiers.row_coding import Near, Represented, RobustCoder, RowCoder
 from kernelatoms.estimators.classifiers.training_dictionary import TrainingDictionary
 from kernelatoms.estimators.devices.border import by_rows, learn
-from kernelatoms.estimators.inspection.explanation import (
-    Explanation,
-    explain_codes,
-    explain_on_cpu,
-)
+from kernelatoms.estimators.inspection.explanation import Explanation, explain_codes
 from kernelatoms.estimators.maps.kernel_choice import kernel_on
 from kernelatoms.estimators.state_checks import (
     check_features,
@@ -32,12 +27,7 @@ from kernelatoms.estimators.state_checks import (
     require_floats,
     require_rows,
 )
-from kernelatoms.estimators.validation import (
-    check_choice,
-    check_real,
-    validate_labelled,
-    validate_new,
-)
+from kernelatoms.estimators.validation import check_choice, check_real, validate_labelled
 from kernelatoms.features.coordinates import check_training_kernel
 from kernelatoms.features.memory import check_fits
 from kernelatoms.features.projections import IdentityProjection, Projection, make_projection
@@ -45,11 +35,9 @@ from kernelatoms.similarity import Kernel
 from kernelatoms.similarity.base import check_flag
 from kernelatoms.similarity.inner import LinearKernel
 
-Array = NDArray[Any]
-
 
 @unnamed
-class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, Estimator):
+class RepresentationClassifier(CodeClassifier, NeighborChoice, Estimator):
     """A signal is coded over all training rows; the class whose part of the code fits best wins.
 
     Subclasses say how: ``_fit_weight`` finds the weight of a code's size, ``_weight`` returns it,
@@ -112,7 +100,7 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, E
         X, self.classes_, labels = validate_labelled(self, X, y)
         if self._precomputed:
             check_training_kernel(X)
-        self._check_calibration(np.bincount(labels))
+        self._check_calibration(labels)
         self._check_memory(X)
         # Classes in order make slices of atoms; the columns of a given kernel stay where they are.
         if not self._precomputed:
@@ -173,14 +161,11 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, E
 
     def _made_projection(self, kernel: Kernel) -> Projection | None:
         given = self.projection
-        if isinstance(given, str) and given == "auto":
+        if self._is_auto:
             given = "identity" if self._sees_columns(kernel) else None
         projection = make_projection(given)
-        if (
-            projection is None
-            and self.residual_norm == "l1"
-            and not isinstance(kernel, LinearKernel)
-        ):
+        in_space = projection is None and not isinstance(kernel, LinearKernel)
+        if in_space and self.residual_norm == "l1":
             raise ValueError(
                 "residual_norm='l1' counts the entries of residuals, which vectors of a feature "
                 "space do not have; use projection='identity' (or 'auto'), or kernel='linear'."
@@ -238,45 +223,6 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, E
 
     # Use
 
-    def predict(self, X: Any) -> Array:
-        """Return the class with the smallest regularised residual for every row.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features)
-            Signals; k(new, train) with ``kernel="precomputed"``.
-
-        Returns
-        -------
-        labels : array of shape (n_samples,)
-        """
-        return by_rows(self._predict, X, self)
-
-    def _predict(self, X: Any) -> Array:
-        return self._labels(self._shares(self._validated(X)).argmax(axis=1))
-
-    def decision_function(self, X: Any) -> Array:
-        """Return how well each class fits, as shares; of two classes the second's less the first's.
-
-        The share of class c is 1 / r_c^2 over the sum of all, with r_c = |y - D_c w_c| / |w_c| its
-        regularised residual (eq. (3)): 0 for a class without a part in the code, 1 where all
-        neighbours are of one class. A residual below 10 eps of the signal's energy counts as that.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features)
-            Signals.
-
-        Returns
-        -------
-        scores : (n_samples, n_classes), or (n_samples,) for two classes
-        """
-        return by_rows(self._decision_function, X, self)
-
-    def _decision_function(self, X: Any) -> Array:
-        shares = self._shares(self._validated(X))
-        return shares[:, 1] - shares[:, 0] if len(self.classes_) == 2 else shares
-
     def residuals(self, X: Any) -> Array:
         """Return the regularised residual r_c = |y - D_c w_c| / |w_c| of every class.
 
@@ -294,7 +240,8 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, E
         return by_rows(self._residuals, X, self)
 
     def _residuals(self, X: Any) -> Array:
-        return np.concatenate([found.parts.residuals() for found in self._represent(X)])
+        each = self._represent(self._validated(X))
+        return np.concatenate([found.parts.residuals() for *_, found in each])
 
     def codes(self, X: Any) -> scipy.sparse.csr_array:
         """Return the coefficients of every row over the training rows (``dictionary_``).
@@ -311,7 +258,7 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, E
         return by_rows(self._codes, X, self)
 
     def _codes(self, X: Any) -> scipy.sparse.csr_array:
-        return stacked_csr([found.codes for found in self._represent(X)])
+        return stacked_csr([found.codes for *_, found in self._represent(self._validated(X))])
 
     def errors(self, X: Any) -> Array:
         """Return what a robust code leaves unexplained: the wrong entries of rows.
@@ -333,51 +280,27 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, E
         return by_rows(self._errors, X, self)
 
     def _errors(self, X: Any) -> Array:
-        return np.concatenate([np.asarray(found.errors) for found in self._represent(X)])
+        each = self._represent(self._validated(X))
+        return np.concatenate([np.asarray(found.errors) for *_, found in each])
 
-    def explain(self, X: Any) -> list[Explanation]:
-        """Say for every row why it is given its class: the training rows used, what classes leave.
-
-        Rows whose neighbours are of one class, which is the answer at once, are coded here too.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features)
-            Signals, as ``predict`` takes them.
-
-        Returns
-        -------
-        list of Explanation
-            One per row; scores are shares (``decision_function``), atoms rows of ``dictionary_``.
-        """
-        return explain_on_cpu(self, X)
-
-    def _explain(self, X: Any) -> list[Explanation]:
-        X = self._validated(X)
+    def _explained(self, X: Array) -> list[Explanation]:
         coder: RowCoder = self._fitted(X)
-        out, gaps = [], []
-        for rows, near in coder.blocks(self._scaled(X)):
-            found = coder.code(rows, near)
+        out = []
+        for rows, near, found in self._represent(X):
             scores = found.parts.shares(rows.dtype)
             if near is not None:
                 owners = coder.owners(near)
                 alone = _of_one_class(owners)
                 scores[alone] = np.arange(len(self.classes_)) == owners[alone, :1]
-            gaps.append(found.gaps)
             whole = coder.whole(rows, near, found.codes)
             out += explain_codes(
                 found.codes, coder.dictionary.labels, self._class_labels, scores,
                 residuals=found.parts.residuals2, residual=whole.residuals2[:, 0],
                 energies=whole.energies,
             )  # fmt: skip
-        self._warn_unconverged(gaps)
         return out
 
-    def _shares_of_classes(self, X: Array) -> tuple[Array, NDArray[np.intp]]:
-        shares = self._shares(X)
-        return shares, shares.argmax(axis=1)
-
-    def _shares(self, X: Array) -> Array:
+    def _scores(self, X: Array) -> Array:
         coder: RowCoder = self._fitted(X)
         out, gaps = [], []
         for rows, near in coder.blocks(self._scaled(X)):
@@ -399,14 +322,14 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, E
         self._warn_unconverged(gaps)
         return np.concatenate(out)
 
-    def _represent(self, X: Any) -> Iterator[Represented]:
-        X = self._validated(X)
+    def _represent(self, X: Array) -> Iterator[tuple[Array, Near | None, Represented]]:
+        """Yield blocks of checked rows, what each may use, and their codes."""
         coder: RowCoder = self._fitted(X)
         gaps = []
         for rows, near in coder.blocks(self._scaled(X)):
             found = coder.code(rows, near)
             gaps.append(found.gaps)
-            yield found
+            yield rows, near, found
         self._warn_unconverged(gaps)
 
     def _warn_unconverged(self, gaps: list[Array | None]) -> None:
@@ -414,10 +337,6 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, E
         known = [gap for gap in gaps if gap is not None]
         if known:
             warn_not_converged(np.concatenate(known), self.tol)
-
-    def _validated(self, X: Any) -> Array:
-        check_is_fitted(self)
-        return validate_new(self, X, complete=True)
 
     # What a file may hold
 
@@ -449,9 +368,6 @@ class RepresentationClassifier(Probabilities, NeighborChoice, ClassifierMixin, E
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        # Codes are blind to the distance from the origin, which is all that tells the common
-        # checks' blobs apart along one direction.
-        tags.classifier_tags.poor_score = True
         tags.input_tags.pairwise = self._precomputed
         tags.input_tags.sparse = True  # dense inside
         return tags

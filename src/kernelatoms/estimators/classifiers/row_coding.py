@@ -8,6 +8,7 @@ weight of a code's size. It writes signals in training rows and says what each c
 """
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -26,14 +27,13 @@ from kernelatoms.coding.codes import Codes, as_csr, dense_as_csr, ragged, row_st
 from kernelatoms.coding.lasso import lasso
 from kernelatoms.coding.omp import omp
 from kernelatoms.coding.robust import RobustDictionary
-from kernelatoms.engine import machine
+from kernelatoms.engine import Array, machine
 from kernelatoms.estimators.classifiers.training_dictionary import (
     Locality,
     LocalProblems,
     TrainingDictionary,
 )
 
-Array = NDArray[Any]
 Near = NDArray[np.int32]
 
 # Signals worked on at once: their kernel values, or small Gram matrices, stay at some ten MiB.
@@ -52,23 +52,13 @@ class Represented(NamedTuple):
     gaps: Array | None = None
 
 
+@dataclass(eq=False)
 class RowCoder:
-    """Codes signals over training rows; subclasses say how.
+    """Codes signals over training rows; subclasses say how."""
 
-    Parameters
-    ----------
-    dictionary : TrainingDictionary
-        The training rows.
-    locality : Locality or None
-        Which of them a signal may use; None for all.
-    weight : float
-        Weight of a code's size.
-    """
-
-    def __init__(
-        self, dictionary: TrainingDictionary, locality: Locality | None, weight: float
-    ) -> None:
-        self.dictionary, self.locality, self.weight = dictionary, locality, weight
+    dictionary: TrainingDictionary
+    locality: Locality | None  # which training rows a signal may use; None for all
+    weight: float  # of a code's size
 
     def blocks(self, X: Array) -> Iterator[tuple[Array, Near | None]]:
         """Yield blocks of signals, each with the atoms that its signals may use; None for all."""
@@ -87,13 +77,7 @@ class RowCoder:
 
     def code(self, rows: Array, near: Near | None) -> Represented:
         """Code signals over all atoms, or over each one's own atoms ``near`` (n, K)."""
-        if near is None:
-            return self._over_all(rows)
-        parts, weights, errors, gaps = self._over_own(rows, near)
-        used = near >= 0
-        starts = row_starts(used.sum(axis=1))
-        codes = as_csr(weights[used], near[used], starts, self.dictionary.n_atoms)
-        return Represented(parts, codes, errors, gaps)
+        return self._over_all(rows) if near is None else self._over_own(rows, near)
 
     def owners(self, near: Near) -> NDArray[np.int64]:
         """Return the classes of each signal's own atoms; -1 fills shorter lists."""
@@ -106,11 +90,14 @@ class RowCoder:
     def _over_all(self, rows: Array) -> Represented:
         raise NotImplementedError
 
-    def _over_own(
-        self, rows: Array, near: Near
-    ) -> tuple[ClassParts, Array, Array | None, Array | None]:
-        """Return class parts, coefficients (n, K), errors and gaps."""
+    def _over_own(self, rows: Array, near: Near) -> Represented:
         raise NotImplementedError
+
+    def _as_codes(self, weights: Array, near: Near) -> scipy.sparse.csr_array:
+        """Return coefficients (n, K) of each signal's own atoms as codes over all atoms."""
+        used = near >= 0
+        starts = row_starts(used.sum(axis=1))
+        return as_csr(weights[used], near[used], starts, self.dictionary.n_atoms)
 
 
 class SquaredCoder(RowCoder):
@@ -120,13 +107,11 @@ class SquaredCoder(RowCoder):
         """Return the coefficients (n, K) of small problems."""
         raise NotImplementedError
 
-    def _over_own(
-        self, rows: Array, near: Near
-    ) -> tuple[ClassParts, Array, Array | None, Array | None]:
+    def _over_own(self, rows: Array, near: Near) -> Represented:
         local = self.dictionary.local_problems(rows, near)
         weights = self._weights(local)
-        n_classes = self.dictionary.n_classes
-        return _local_parts(local, weights, self.owners(near), n_classes), weights, None, None
+        parts = _local_parts(local, weights, self.owners(near), self.dictionary.n_classes)
+        return Represented(parts, self._as_codes(weights, near))
 
     def whole(self, rows: Array, near: Near | None, codes: scipy.sparse.csr_array) -> ClassParts:
         """Return what codes as a whole leave of signals, as if all atoms were of one class."""
@@ -171,18 +156,11 @@ class RidgeCoder(SquaredCoder):
         return engine.ridge_local(local.grams, local.corrs, self.weight, local.columns)
 
 
+@dataclass(eq=False)
 class SparseRowCoder(SquaredCoder):
     """l1 codes, min 1/2 |y - D w|^2 + weight |w|_1, or greedy codes of ``n_nonzero`` rows."""
 
-    def __init__(
-        self,
-        dictionary: TrainingDictionary,
-        locality: Locality | None,
-        weight: float,
-        n_nonzero: int | None,
-    ) -> None:
-        super().__init__(dictionary, locality, weight)
-        self.n_nonzero = n_nonzero
+    n_nonzero: int | None
 
     def _over_all(self, rows: Array) -> Represented:
         problem = self.dictionary.problem(rows)
@@ -218,19 +196,12 @@ class SparseRowCoder(SquaredCoder):
         return weights[:, :-1]
 
 
+@dataclass(eq=False)
 class RobustCoder(RowCoder):
     """Robust codes: min |e|_1 + weight |w| with y = D w + e; the norm of w is the ``penalty``."""
 
-    def __init__(
-        self,
-        dictionary: TrainingDictionary,
-        locality: Locality | None,
-        weight: float,
-        penalty: str,
-        tol: float,
-    ) -> None:
-        super().__init__(dictionary, locality, weight)
-        self.penalty, self.tol = penalty, tol
+    penalty: str
+    tol: float
 
     @cached_property
     def _all_rows(self) -> RobustDictionary:
@@ -246,9 +217,7 @@ class RobustCoder(RowCoder):
         )
         return Represented(parts, scipy.sparse.csr_array(found.weights), found.errors, found.gap)
 
-    def _over_own(
-        self, rows: Array, near: Near
-    ) -> tuple[ClassParts, Array, Array | None, Array | None]:
+    def _over_own(self, rows: Array, near: Near) -> Represented:
         owners, n_classes = self.owners(near), self.dictionary.n_classes
         weights, gaps, each, errors = np.zeros(near.shape), np.zeros(len(near)), [], []
         for i, (signal, atoms, places) in enumerate(self.dictionary.local_vectors(rows, near)):
@@ -262,7 +231,7 @@ class RobustCoder(RowCoder):
             errors.append(found.errors[0])
         longest = max(len(error) for error in errors)
         padded = [np.pad(error, (0, longest - len(error))) for error in errors]
-        return _stacked(each), weights, np.stack(padded), gaps
+        return Represented(_stacked(each), self._as_codes(weights, near), np.stack(padded), gaps)
 
     def whole(self, rows: Array, near: Near | None, codes: scipy.sparse.csr_array) -> ClassParts:
         """Return what codes as a whole leave of signals, as if all atoms were of one class."""
@@ -295,9 +264,5 @@ def _local_parts(
 
 def _stacked(each: Iterable[ClassParts]) -> ClassParts:
     """Return the parts of signals, one by one, as those of all."""
-    parts = list(each)
-    return ClassParts(
-        np.concatenate([one.residuals2 for one in parts]),
-        np.concatenate([one.norms2 for one in parts]),
-        np.concatenate([one.energies for one in parts]),
-    )
+    parts = zip(*(vars(one).values() for one in each), strict=True)
+    return ClassParts(*map(np.concatenate, parts))

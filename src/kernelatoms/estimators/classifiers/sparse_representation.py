@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from numpy.typing import NDArray
-
+from kernelatoms.engine import Array
 from kernelatoms.estimators.classifiers.representation import RepresentationClassifier
 from kernelatoms.estimators.classifiers.row_coding import RowCoder, SparseRowCoder
 from kernelatoms.estimators.classifiers.training_dictionary import TrainingDictionary
@@ -11,8 +10,6 @@ from kernelatoms.estimators.state_checks import held, require_count
 from kernelatoms.estimators.validation import check_count, check_real, clip_count
 from kernelatoms.similarity import Kernel
 from kernelatoms.similarity.contrast import Limits
-
-Array = NDArray[Any]
 
 # Of rows at unit norm, by evidence over all data sets at hand (docs/guide/representation.md).
 _ALPHA, _ROBUST_ALPHA = 0.01, 1.0
@@ -43,44 +40,40 @@ class SRCClassifier(RepresentationClassifier):
         "l1" allows a few entries of a signal to be wrong: |e|_1 + alpha |w|_1 with y = D w + e.
     tol : float, default=1e-4
         With ``residual_norm="l1"``: the duality gap that codes are to reach, as a share of the
-        objective. Codes that do not reach it cause a ``ConvergenceWarning``.
+        objective; else there is a ``ConvergenceWarning``.
     projection : "auto", None, str or object, default="auto"
         How signals are seen. None: as vectors of the feature space. "identity": as the column of
         their kernel values with all training rows, the paper's KCRC (Psi = I). "kpca", "kfda",
         "random", "graph", or an object such as ``KPCAProjection(100)`` of ``kernelatoms.coding``:
-        as inner products with fewer vectors. "auto" is None, the feature
-        space, where the kernel is known to be positive semi-definite, and "identity" where not.
+        as inner products with fewer vectors. "auto" is None where the kernel is known to be
+        positive semi-definite, and "identity" where not.
     n_neighbors : int, optional
-        Code each signal over this many nearest training rows only: the locality constrained
-        dictionary (LCD) of the paper. Neighbours of one class decide at once.
+        Code a signal over this many nearest training rows: the locality constrained dictionary
+        (LCD) of the paper. Neighbours of one class decide at once.
     distance : str or object, optional
-        By which they are nearest: a name in ``similarity.DISTANCES`` or a distance. By default the
-        distance in feature space, which a kernel made of a distance orders as that distance does.
+        By which they are nearest, by name (``similarity.DISTANCES``) or a distance; by default in
+        feature space, which a kernel made of a distance orders as that does.
     n_coarse : int, optional
-        Look for the neighbours among this many nearest by ``coarse_distance``, at least
-        ``n_neighbors``: pays where the distance is dear (Algorithm 4).
+        Look for them among this many nearest by ``coarse_distance``: pays where ``distance`` is
+        dear (Algorithm 4).
     coarse_distance : str or object, default="l2"
         A cheap distance, with ``n_coarse``.
     search : {"exact", "approximate"}, default="exact"
-        How neighbours are found: "approximate" finds most of them, by "l2" or "correlation" (of
-        two distances the coarse one), with pynndescent (``pip install kernelatoms[ann]``), for very
-        many rows.
+        "approximate" finds most neighbours, for very many rows, by "l2" or "correlation" (of two
+        distances the coarse one), with pynndescent (``pip install kernelatoms[ann]``).
     image_shape : (height, width), optional
         Of images, for kernels and distances by name that need it.
     normalize : bool, default=True
-        Scale rows to unit norm first; zero rows stay zero. Kernel values that are precomputed stay
-        as they are.
+        Scale rows to unit norm first, but for zero rows and precomputed kernel values.
     gamma : float, "scale", "auto", "spread" or None, default="spread"
-        Of the kernel, as in ``KernelLinearizer``; "spread" is taken from the training rows, at unit
-        norm with ``normalize=True``. The paper's beta is 0.5, for an RBF kernel of such rows: on
-        some faces it is better (docs/guide/representation.md).
+        As in ``KernelLinearizer``, found from the scaled training rows. The paper's beta is 0.5,
+        for an RBF kernel: on some faces it is better (docs/guide/representation.md).
     degree, coef0 : float
         Parameters of the kernels by name, as in scikit-learn.
     kernel_params : dict, optional
         Further arguments of a function, or the arguments of a class.
     calibrate : bool, default=False
-        Whether ``fit`` also learns how sure answers are, for ``predict_proba``: three copies learn
-        from two thirds of the rows each, which makes ``fit`` about three times as long.
+        Whether to learn how sure answers are, from the rows left out of three more fits.
     random_state : int, RandomState or None
         Seeds random projections and approximate search.
 
@@ -112,8 +105,11 @@ class SRCClassifier(RepresentationClassifier):
 
     Notes
     -----
-    ``predict_proba`` without ``calibrate`` are the shares of ``decision_function``; with it, their
-    powers ``r_c^(-2 inverse_temperature_)`` over the sum of all, drawn towards equal ones by
+    ``decision_function`` returns shares: 1 / r_c^2 over the sum of all; 0 for a class without a
+    part in the code, 1 where all neighbours are of one class (``explain`` and ``residuals`` code
+    such rows, too). A residual below 10 eps of the signal's energy counts as that.
+    ``predict_proba`` without ``calibrate`` returns these shares; with it, their powers
+    ``r_c^(-2 inverse_temperature_)`` over the sum of all, drawn towards equal ones by
     ``label_smoothing_``.
 
     A model file holds the training rows once; see ``CRCClassifier``.

@@ -1,23 +1,24 @@
-"""``SupervisedDictionary``: classifiers that learn one dictionary from rows and their labels."""
+"""``SupervisedDictionary``: one dictionary, learned from rows and labels; those by K-SVD."""
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin
+from sklearn.callback import with_callbacks
 from sklearn.utils import check_random_state
+from sklearn.utils.class_weight import compute_class_weight
 
-from kernelatoms.coding.class_residuals import class_residuals
+from kernelatoms.coding.class_residuals import class_residuals, nearest_probabilities
 from kernelatoms.coding.codes import Codes
+from kernelatoms.coding.problem import LinearProblem
+from kernelatoms.coding.pursuits import OMP, Pursuit
+from kernelatoms.engine import Array, machine
 from kernelatoms.estimators.base import unnamed
-from kernelatoms.estimators.classifiers.probabilities import Probabilities
+from kernelatoms.estimators.classifiers.base import CodeClassifier
 from kernelatoms.estimators.coding.dictionary_coder import DictionaryCoder
-from kernelatoms.estimators.devices.border import by_rows
-from kernelatoms.estimators.inspection.explanation import (
-    Explanation,
-    explain_codes,
-    explain_on_cpu,
-)
+from kernelatoms.estimators.devices.border import learn
+from kernelatoms.estimators.inspection.explanation import Explanation, explain_codes
+from kernelatoms.estimators.learners.base import PassReporter, choose_n_nonzero, pass_attributes
 from kernelatoms.estimators.state_checks import (
     check_features,
     check_labels,
@@ -26,81 +27,62 @@ from kernelatoms.estimators.state_checks import (
     require_floats,
     require_rows,
 )
-from kernelatoms.estimators.validation import check_count, check_real
+from kernelatoms.estimators.validation import check_count, check_real, clip_count, validate_labelled
+from kernelatoms.features.memory import check_fits
+from kernelatoms.learning.ksvd import (
+    KSVDUpdate,
+    allocate_atoms,
+    atoms_with_map,
+    class_atoms,
+    label_map,
+    split_joint_atoms,
+    with_labels,
+)
+from kernelatoms.learning.loop import passes, run
+from kernelatoms.learning.state import LearnerState
 from kernelatoms.similarity.base import check_flag
 
-Array = NDArray[Any]
+# Scores that differ by fewer eps than this count as equal.
+_ROUNDING = 10
 
 
 @unnamed
-class SupervisedDictionary(ClassifierMixin, DictionaryCoder, Probabilities):
+class SupervisedDictionary(CodeClassifier, DictionaryCoder):
     """One dictionary whose atoms belong to classes; what its codes say of a row decides.
 
-    Subclasses say how well each class fits rows of given codes (``_scores_of``).
+    Subclasses learn it (``_fit``) and say how well each class fits rows of given codes
+    (``_scores_of``).
     """
 
     max_iter: int
     tol: float
     random_state: Any
-    classes_: Array
     atom_classes_: NDArray[np.intp]
 
-    # The share of rows given their labels, not the share of energy that codes keep.
-    score = Probabilities.score  # type: ignore[assignment]
+    # Not the share of energy that codes keep.
+    score = CodeClassifier.score  # type: ignore[assignment]
 
-    def decision_function(self, X: Any) -> Array:
-        """Return how well each class fits; larger is better.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features)
-            Signals.
-
-        Returns
-        -------
-        scores : (n_samples, n_classes), or (n_samples,) for two classes
-            With two classes, the second one's score less the first one's.
-        """
-        return by_rows(self._decision_function, X, self)
-
-    def _decision_function(self, X: Any) -> Array:
-        scores = self._scores(self._validated(X))
-        return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
-
-    def predict(self, X: Any) -> Array:
-        """Return the class that fits best for every row; of equal ones the first.
+    @with_callbacks
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn atoms and how they decide from labelled rows.
 
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
-            Signals.
+            Signals; k(train, train) with ``kernel="precomputed"``. ``DKSVDClassifier`` and
+            ``LCKSVDClassifier`` leave those with missing values (NaN) out, with a warning.
+        y : array of shape (n_samples,)
+            Their labels, of at least two classes.
 
         Returns
         -------
-        labels : array of shape (n_samples,)
+        self
         """
-        return by_rows(self._predict, X, self)
+        learn(self._fit, self, X, y=y)
+        return self
 
-    def _predict(self, X: Any) -> Array:
-        return self._labels(self._scores(self._validated(X)).argmax(axis=1))
-
-    def explain(self, X: Any) -> list[Explanation]:
-        """Say for every row why it is given its class: the atoms used, what each class leaves.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features)
-            Signals, as ``predict`` takes them.
-
-        Returns
-        -------
-        list of Explanation
-            One per row; scores are those of ``decision_function``, one for every class.
-        """
-        return explain_on_cpu(self, X)
-
-    def _explain(self, X: Any) -> list[Explanation]:
-        return self._explained(self._validated(X))
+    def _fit(self, X: Any, y: Any) -> None:
+        raise NotImplementedError
 
     def _explained(self, X: Array) -> list[Explanation]:
         """Explain validated rows by their codes over all atoms."""
@@ -116,14 +98,6 @@ class SupervisedDictionary(ClassifierMixin, DictionaryCoder, Probabilities):
         scores = self._scores(X)
         return scores, scores.argmax(axis=1)
 
-    def _shares_of_classes(self, X: Array) -> tuple[Array, NDArray[np.intp]]:
-        scores = self._scores(X)
-        return self._shares_of_scores(scores), scores.argmax(axis=1)
-
-    def _shares_of_scores(self, scores: Array) -> Array:
-        """Return scores as numbers that are at least 0 and add up to 1, in the same order."""
-        raise NotImplementedError
-
     def _class_residuals(self, X: Array, codes: Codes) -> Array:
         """Return what each class's part of codes leaves of rows: (n, n_classes)."""
         return class_residuals(self._problem(X), codes, self.atom_classes_, len(self.classes_))
@@ -133,7 +107,6 @@ class SupervisedDictionary(ClassifierMixin, DictionaryCoder, Probabilities):
         return None
 
     def _scores(self, X: Array) -> Array:
-        """Return how well each class fits validated rows: (n, n_classes)."""
         return self._scores_of(X, self._encode(X))
 
     def _scores_of(self, X: Array, codes: Codes) -> Array:
@@ -168,3 +141,156 @@ class SupervisedDictionary(ClassifierMixin, DictionaryCoder, Probabilities):
     def _check_decision(self, n_classes: int, n_atoms: int) -> None:
         """Refuse fitted attributes of the decision that do not belong to so many atoms."""
         raise NotImplementedError
+
+
+@unnamed
+class LabelDictionary(SupervisedDictionary):
+    """K-SVD on signals with marks of their classes; a linear map of the code decides.
+
+    Subclasses say what a class's marks weigh (``_class_weights``), and whether their map decides.
+    """
+
+    n_atoms: int | None
+    n_nonzero_coefs: int | None
+    n_nonzero_coefs_: int
+    ridge: float
+    init_max_iter: int
+    coef_: Array
+
+    def _class_weights(self, counts: NDArray[np.intp]) -> Array:
+        """Return what the marks of every class weigh, where signals have unit energy."""
+        raise NotImplementedError
+
+    def _map_decides(self, weights: Array) -> bool:
+        """Tell whether the map that was learned with the atoms decides."""
+        raise NotImplementedError
+
+    def _fit(self, X: Any, y: Any) -> None:
+        self._check_parameters()
+        self._refuse_unused()
+        X, self.classes_, labels = validate_labelled(self, X, y)
+        n_classes = len(self.classes_)
+        self._check_calibration(labels)
+        counts = allocate_atoms(self._choose_n_atoms(X, n_classes), np.bincount(labels))
+        owners = np.repeat(np.arange(n_classes), counts)
+        n_features = X.shape[1]
+        limit = min(n_features, len(owners))
+        self.n_nonzero_coefs_ = choose_n_nonzero(self.n_nonzero_coefs, n_features, limit)
+        check_fits(  # with residuals and sweeps
+            4.0 * X.itemsize * len(X) * (n_features + n_classes),
+            f"{len(X)} rows with their labels and residuals", "Learn from fewer rows.",
+        )  # fmt: skip
+        # Relative to the signals' mean energy, weights mean the same whatever the signals' unit.
+        counted = self._row_weights(labels)
+        energies = machine(X).squared_norms(X).astype(np.float64)
+        energy = float(np.average(energies, weights=counted)) or 1.0
+        weights = energy * self._class_weights(counts)
+        # Codes of a signal times a number are so many times as large, and so is what they leave.
+        scale = None if counted is None else np.sqrt(counted)
+
+        def scaled(signals: Array) -> Array:
+            return signals if scale is None else signals * scale[:, None].astype(X.dtype)
+
+        seen = scaled(X)
+
+        def mapped(atoms: Array) -> Array:
+            codes = self._pursuit()(LinearProblem(seen, atoms, complete=True))
+            return label_map(codes, labels, n_classes, energy * float(self.ridge), scale)
+
+        def attributes(state: LearnerState) -> dict[str, Any]:
+            atoms, map_ = split_joint_atoms(state.best, weights)
+            return {
+                "components_": atoms,
+                "coef_": map_ if self._map_decides(weights) else mapped(atoms),
+                "atom_classes_": owners,
+                **pass_attributes(state),
+            }
+
+        reporter = PassReporter(self, X, int(self.max_iter), attributes)
+        rng = check_random_state(self.random_state)
+        start = class_atoms(
+            X, labels, counts, self.n_nonzero_coefs_,
+            max_iter=int(self.init_max_iter), tol=float(self.tol),
+            seeds=rng.randint(np.iinfo(np.int32).max, size=n_classes),
+        )  # fmt: skip
+        rows = scaled(with_labels(X, labels, weights))
+        state = LearnerState.start(atoms_with_map(start, mapped(start), weights), rng)
+        learning = passes(
+            lambda atoms: LinearProblem(rows, atoms, complete=True), rows, self._pursuit(),
+            KSVDUpdate(), state, max_iter=int(self.max_iter), tol=float(self.tol),
+            observer=reporter, groups=(labels, owners),
+        )  # fmt: skip
+        run(learning)
+        self._set(**attributes(state))
+        self._calibrate(X, labels)
+        reporter.end()
+
+    # Rows to code may have missing values.
+    _validated = DictionaryCoder._validated
+
+    def _row_weights(self, labels: NDArray[np.intp]) -> Array | None:
+        """Return what every row counts, or None where all count the same."""
+        if self.class_weight is None:
+            return None
+        if isinstance(self.class_weight, dict):
+            unknown = [label for label in self.class_weight if label not in self.classes_.tolist()]
+            if unknown:
+                raise ValueError(
+                    f"class_weight names the class {unknown[0]!r}, which is not in y; it has "
+                    f"{', '.join(map(repr, self.classes_.tolist()[:10]))}."
+                )
+        y = self.classes_[labels]
+        of_classes = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
+        return np.asarray(of_classes, np.float64)[labels]
+
+    def _shares_of_scores(self, scores: Array) -> Array:
+        return nearest_probabilities(scores)
+
+    def _scores_of(self, X: Array, codes: Codes) -> Array:
+        # In float64: the map of short rows may be larger than float32 goes.
+        scores = np.asarray(codes.to_csr() @ self.coef_.T.astype(np.float64)).astype(X.dtype)
+        # What is rounding beside the largest score, or beside a probability of 1, breaks no tie.
+        largest = np.maximum(np.abs(scores).max(axis=1, keepdims=True), 1)
+        unit = _ROUNDING * np.finfo(X.dtype).eps * largest
+        return np.round(scores / unit) * unit
+
+    def _score_weights(self) -> Array | None:
+        return self.coef_
+
+    def _pursuit(self) -> Pursuit:
+        return OMP(self.n_nonzero_coefs_)
+
+    def _choose_n_atoms(self, X: Array, n_classes: int) -> int:
+        if self.n_atoms is None:
+            return min(max(2 * X.shape[1], n_classes), len(X))
+        count = int(self.n_atoms)
+        if count < n_classes:
+            raise ValueError(
+                f"n_atoms={count} is the size of the whole dictionary, in which each of the "
+                f"{n_classes} classes has at least one atom; ask for {n_classes} or more."
+            )
+        return clip_count("n_atoms", count, len(X), "there are rows")
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_count("init_max_iter", self.init_max_iter)
+        check_real("ridge", self.ridge, low=0, low_open=True)
+        given = self.class_weight
+        if isinstance(given, dict):
+            for label, weight in given.items():
+                check_real(f"class_weight[{label!r}]", weight, low=0, low_open=True)
+        elif not (given is None or (isinstance(given, str) and given == "balanced")):
+            raise ValueError(
+                "class_weight must be None, 'balanced' or a dict of numbers by labels, got "
+                f"{given!r}."
+            )
+        for name in ("n_atoms", "n_nonzero_coefs"):
+            if getattr(self, name) is not None:
+                check_count(name, getattr(self, name))
+
+    def _refuse_unused(self) -> None:
+        """Refuse parameters that others leave without use; files may hold such."""
+
+    def _check_decision(self, n_classes: int, n_atoms: int) -> None:
+        require_count(self, "n_nonzero_coefs_", high=n_atoms)
+        require_floats(self, "coef_", (n_classes, n_atoms))

@@ -7,7 +7,7 @@ with all mapped rows, its column of kernel values (Psi = I).
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -25,14 +25,12 @@ from kernelatoms.coding.neighbors import (
     refine,
 )
 from kernelatoms.coding.problem import CodingProblem, KernelProblem, LinearProblem
-from kernelatoms.engine import machine
+from kernelatoms.engine import Array, machine
 from kernelatoms.features.expansion import Expansion
 from kernelatoms.similarity import Kernel
 from kernelatoms.similarity.distances import L2, Correlation
 from kernelatoms.similarity.inner import LinearKernel
 from kernelatoms.similarity.user_kernels import PrecomputedKernel
-
-Array = NDArray[Any]
 
 # A Gram matrix of up to so many entries is worth having where it saves time: 1 GiB in float64.
 _GRAM_ENTRIES = 1 << 27
@@ -62,50 +60,34 @@ class LocalProblems(NamedTuple):
     columns: bool
 
 
+@dataclass(eq=False)
 class TrainingDictionary:
     """Rows of some classes, a kernel, and what is computed of them once.
 
-    Parameters
-    ----------
-    rows : array of shape (n_atoms, n_features)
-        Training rows; k(train, train) with a precomputed kernel.
-    kernel : Kernel
-        As fitted.
-    labels : array of shape (n_atoms,)
-        The classes of the rows, as numbers.
-    n_classes : int
-        How many classes there are.
-    projected : bool
-        Whether signals are seen through a projection.
-    psi : array of shape (n_atoms, n_components) or None
-        The projection, None for the identity.
-    unit : bool
-        Whether atoms that are seen through it are scaled to unit norm; signals never are.
+    ``projected`` says whether signals are seen through a projection, ``psi`` (n_atoms,
+    n_components) which, None for the identity, and ``unit`` whether atoms that are seen through it
+    are scaled to unit norm; signals never are.
     """
 
-    def __init__(
-        self,
-        rows: Array,
-        kernel: Kernel,
-        labels: NDArray[np.intp],
-        n_classes: int,
-        projected: bool = False,
-        psi: Array | None = None,
-        unit: bool = False,
-    ) -> None:
-        self.rows, self.kernel = rows, kernel
-        self.labels, self.n_classes = labels, n_classes
-        self.projected, self.psi, self.unit = projected, psi, unit
-        self.n_atoms = len(rows)
-        # By distance: indices for approximate search, and what distances compare.
-        self._indices: dict[tuple[str, int], ApproximateNeighbors] = {}
-        self._descriptors: list[tuple[Any, Any]] = []
+    rows: Array  # k(train, train) with a precomputed kernel
+    kernel: Kernel  # as fitted
+    labels: NDArray[np.intp]  # numbers of classes
+    n_classes: int
+    projected: bool = False
+    psi: Array | None = None
+    unit: bool = False
+    # By distance: indices for approximate search, and what distances compare.
+    _indices: dict[tuple[str, int], ApproximateNeighbors] = field(default_factory=dict, init=False)
+    _descriptors: list[tuple[Any, Any]] = field(default_factory=list, init=False)
+
+    @property
+    def n_atoms(self) -> int:
+        """How many rows there are."""
+        return len(self.rows)
 
     def through(self, psi: Array | None, unit: bool) -> "TrainingDictionary":
         """Return the same rows seen through a projection; what is known of them stays known."""
-        other = TrainingDictionary(
-            self.rows, self.kernel, self.labels, self.n_classes, True, psi, unit
-        )
+        other = replace(self, projected=True, psi=psi, unit=unit)
         if "atoms" in vars(self):
             other.atoms = self.atoms
         return other
@@ -285,10 +267,7 @@ class TrainingDictionary:
 
 
 def check_approximate(distance: Any, kernel: Kernel) -> str:
-    """Return the distance by name that approximate search goes by, or refuse it.
-
-    ``distance`` None is that of the kernel's feature space.
-    """
+    """Return the name of a distance (None: of feature space) for approximate search, or refuse."""
     if isinstance(distance, Correlation):
         return "correlation"
     if isinstance(distance, L2) or (

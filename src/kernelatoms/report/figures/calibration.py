@@ -5,12 +5,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
-from kernelatoms.report.figures.style import GREY, line_style, new_plot
+from kernelatoms.report.figures.style import GREY, Array, line_style, new_plot
 from kernelatoms.report.words import shorten
-
-Array = NDArray[Any]
 
 
 class Reliability(NamedTuple):
@@ -74,9 +71,8 @@ def reliability(truth: Any, probabilities: Any, n_bins: int = 10) -> Reliability
 def calibration_figure(truth: Any, probabilities: Mapping[str, Any], n_bins: int = 10) -> Figure:
     """Draw how often answers are right against how sure they are: a reliability diagram.
 
-    On the diagonal, of answers given with 80%, four in five are right. Above it a model is too
-    modest, below it too sure. The legend has the expected calibration error, the mean distance from
-    the diagonal.
+    Above the diagonal a model is too modest, below it too sure. The legend has the expected
+    calibration error, the mean distance from the diagonal.
 
     Parameters
     ----------

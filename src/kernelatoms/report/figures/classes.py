@@ -12,7 +12,6 @@ from kernelatoms.report.figures.style import (
     DARKEST,
     GREY,
     LABEL_SIZE,
-    PALE,
     SHARES,
     WIDTH,
     Figure,
@@ -57,11 +56,11 @@ def class_parts_figure(
         limit = float(np.abs(next(iter(images.values()))).max()) or 1.0
         axes = np.ravel(parts[0].subplots(1, len(images)))
         for ax, (name, image) in zip(axes, images.items(), strict=True):
-            show_image(ax, image, limit, name)
+            show_image(ax, image, name, limit)
     if atoms:
         axes = np.ravel(parts[-2].subplots(1, len(atoms)))
         for ax, (name, image) in zip(axes, atoms, strict=True):
-            show_image(ax, image, float(np.abs(image).max()) or 1.0, name)
+            show_image(ax, image, name)
     colours = np.full(len(names), COLOURS[0], dtype=object)
     colours[marked] = COLOURS[1]
     columns: Any = np.ravel(parts[-1].subplots(1, len(bars), sharey=True))
@@ -81,9 +80,7 @@ def _draw_bars(ax: Any, bars: Bars, colours: Any) -> None:
     ax.set_title(bars.title, fontsize=10)
     if bars.are_shares:
         ax.xaxis.set_major_formatter(lambda value, _: f"{100 * value:g}%")
-    plain_axes(ax)
-    ax.grid(axis="x", color=PALE, linewidth=0.8)
-    ax.set_axisbelow(True)
+    plain_axes(ax, grid="x")
     ax.locator_params(axis="x", nbins=4)
     ax.tick_params(axis="y", length=0)
 

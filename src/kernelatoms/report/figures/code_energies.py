@@ -10,16 +10,14 @@ from kernelatoms.report.figures.style import (
     COLOURS,
     GREY,
     LABEL_SIZE,
-    PALE,
     WIDTH,
+    Array,
     Figure,
     as_label,
     plain_axes,
     text_width,
 )
 from kernelatoms.report.words import percent
-
-Array = NDArray[Any]
 
 # Several models stand side by side, each this wide, in inches.
 _COLUMN = 2.7
@@ -30,9 +28,9 @@ _FEW_ATOMS = 120
 def code_energy_figure(codes: Any, owners: Any, classes: Sequence[Any], own: Any = None) -> Figure:
     """Draw on which atoms, and on which classes' atoms, the codes of some rows have their weight.
 
-    Above, the sum of |coefficients| of every atom, over a strip that shows where a class's atoms
-    begin and end; below, the same summed within every class. Codes that tell classes apart have
-    their weight on the atoms of the rows' own class (Fig. 4 of Golts and Elad, 2016).
+    Above, the sum of |coefficients| of every atom, over a strip of classes; below, the same summed
+    within every class. Codes that tell classes apart have their weight on the atoms of the rows'
+    own class (Fig. 4 of Golts and Elad, 2016).
 
     Parameters
     ----------
@@ -43,8 +41,7 @@ def code_energy_figure(codes: Any, owners: Any, classes: Sequence[Any], own: Any
     classes : list
         The classes' names.
     own : object, optional
-        The class of the rows, one of ``classes``: it is drawn in a colour of its own, and its share
-        of all is said above.
+        The class of the rows, one of ``classes``: drawn in a colour of its own, with its share.
 
     Returns
     -------
@@ -154,8 +151,6 @@ def _draw_classes(
 
 
 def _plain(ax: Any) -> None:
-    plain_axes(ax)
-    ax.grid(axis="y", color=PALE, linewidth=0.8)
-    ax.set_axisbelow(True)
+    plain_axes(ax, grid="y")
     ax.locator_params(axis="y", nbins=4)
     ax.set_ylim(bottom=0)

@@ -1,4 +1,4 @@
-"""Figures of how numbers of a fitted model run and spread: objectives, eigenvalues, residuals."""
+"""Figures of how numbers run and spread, over all and by class: objectives, usage, residuals."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -6,18 +6,25 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from kernelatoms.report.figures.class_curves import class_curves_figure
 from kernelatoms.report.figures.style import (
     COLOURS,
+    GREY,
     MARKERS,
+    PALE,
+    WIDTH,
+    Array,
     as_label,
     line_style,
     new_plot,
+    plain_axes,
     whole_numbers,
 )
 
 # What the middle 90 and the middle 50 of a hundred rows span.
 _WHISKERS, _BOX = (5, 95), (25, 75)
+# Curves that one plot can hold, and small plots that a picture can.
+_TOGETHER, _SMALL_PLOTS = 7, 16
+_ACROSS = 4
 
 
 def progress_figure(objectives: Mapping[Any, Any], total: Any) -> Figure:
@@ -43,21 +50,17 @@ def spectrum_figure(eigenvalues: Any) -> Figure:
 
 
 def usage_figure(shares: Mapping[Any, Any]) -> Figure:
-    """Draw how often atoms are used, the most used first: one line per dictionary.
-
-    ``shares`` holds, for every atom of each dictionary, the share of rows that use it.
-    """
+    """Draw the shares of rows that use each atom, the most used first: one line per dictionary."""
     falling = {name: -np.sort(-np.asarray(v, np.float64)) for name, v in shares.items()}
     names = ("atom, by how often it is used", "rows that use it")
     if len(falling) > 1:
         figure = class_curves_figure(falling, *names)
-        for ax in figure.axes:
-            ax.yaxis.set_major_formatter(_percent)
-        return figure
-    (values,) = falling.values()
-    figure, ax = _one_curve(values, *names)
-    ax.set_ylim(bottom=0)
-    ax.yaxis.set_major_formatter(_percent)
+    else:
+        (values,) = falling.values()
+        figure, ax = _one_curve(values, *names)
+        ax.set_ylim(bottom=0)
+    for ax in figure.axes:
+        ax.yaxis.set_major_formatter(_percent)
     return figure
 
 
@@ -93,9 +96,8 @@ def own_and_other_figure(
 ) -> Figure:
     """Draw for every class how its own dictionary does on its rows, and how the best other.
 
-    ``own`` and ``other`` are shares, one array per class, with a value for each of its rows;
-    ``what`` says what they are, and ``dictionary`` what a class is represented by. Boxes span the
-    middle half of the rows, lines the middle 90%; marks are medians.
+    ``own`` and ``other`` are shares of each class's rows; ``what`` says which, and ``dictionary``
+    what a class is represented by. Boxes span the middle half, lines the middle 90%.
     """
     height = 1.2 + (0.4 if len(labels) <= 10 else 0.3) * len(labels)
     figure, ax = new_plot(what, "", height)
@@ -121,3 +123,97 @@ def own_and_other_figure(
 
 def _percent(value: float, _: Any) -> str:
     return f"{100 * value:g}%"
+
+
+def class_curves_figure(
+    curves: Mapping[Any, Any], xlabel: str, ylabel: str, total: Any = None
+) -> Figure:
+    """Draw one curve per class, over 1, 2, 3, ..., each with its name.
+
+    Up to seven curves share one plot; more get a small plot each, beside ``total``, all classes
+    together; of very many, their range is drawn, with the highest and the lowest by name.
+    """
+    # A list: long names may be the same when they are cut.
+    named = [(as_label(label), np.asarray(each, np.float64)) for label, each in curves.items()]
+    n_curves = len(named) + (total is not None)
+    if n_curves > _TOGETHER and len(named) <= _SMALL_PLOTS:
+        return _small_plots(named, xlabel, ylabel, total)
+    figure, ax = new_plot(xlabel, ylabel)
+    draw = _draw_together if n_curves <= _TOGETHER else _draw_band
+    draw(ax, named, total)
+    if n_curves > 1:
+        _legend_below(figure)
+    ax.set_ylim(bottom=0)
+    ax.xaxis.set_major_locator(whole_numbers())
+    return figure
+
+
+def _draw_together(ax: Any, named: list[tuple[str, Array]], total: Any) -> None:
+    for i, (name, values) in enumerate(named):
+        few = {"markevery": max(1, len(values) // 12), "linewidth": 1.3}
+        ax.plot(_places(values), values, label=name, **line_style(i) | few)
+    if total is not None:
+        ax.plot(_places(total), total, color=GREY, linewidth=3.5, alpha=0.6, label="all classes")
+
+
+def _small_plots(named: list[tuple[str, Array]], xlabel: str, ylabel: str, total: Any) -> Figure:
+    n_lines = -(-len(named) // _ACROSS)
+    figure = Figure(figsize=(WIDTH, 0.9 + 0.95 * n_lines), layout="constrained")
+    axes: Any = figure.subplots(n_lines, _ACROSS, sharex=True, sharey=True, squeeze=False)
+    middle, what = total, "all classes"
+    if total is None:
+        middle, what = np.nanmedian(_even(named), axis=0), "the median class"
+    for ax, (name, values) in zip(axes.flat, named, strict=False):
+        ax.plot(_places(middle), middle, color=GREY, linewidth=1.0, linestyle="--")
+        ax.plot(_places(values), values, color=COLOURS[0], linewidth=1.6)
+        ax.set_title(name, fontsize=9, pad=3)
+        ax.grid(color=PALE, linewidth=0.8)
+        plain_axes(ax)
+        ax.tick_params(labelsize=8)
+    for ax in axes.flat[len(named) :]:
+        ax.set_visible(False)
+    for ax in axes.flat[max(0, len(named) - _ACROSS) : len(named)]:
+        ax.tick_params(labelbottom=True)  # the lowest of its column
+    axes[0, 0].set_ylim(bottom=0)
+    axes[0, 0].xaxis.get_major_locator().set_params(integer=True, nbins=3)
+    solid, dashed = axes[0, 0].lines[1], axes[0, 0].lines[0]
+    figure.legend([solid, dashed], ["the class", what], frameon=False, fontsize=9, ncols=2,
+                  loc="outside upper center")  # fmt: skip
+    figure.supxlabel(xlabel, fontsize=10)
+    figure.supylabel(ylabel, fontsize=10)
+    return figure
+
+
+def _draw_band(ax: Any, named: list[tuple[str, Array]], total: Any) -> None:
+    values = _even(named)
+    ends = np.nanmean(values, axis=1)
+    names = [name for name, _ in named]
+    places = np.arange(1, values.shape[1] + 1)
+    low, high = np.nanmin(values, axis=0), np.nanmax(values, axis=0)
+    span = f"all {len(named):,} classes lie here"
+    ax.fill_between(places, low, high, color=COLOURS[0], alpha=0.15, linewidth=0, label=span)
+    for i, (which, c) in enumerate((("lowest", ends.argmin()), ("highest", ends.argmax()))):
+        few = {"markevery": max(1, len(places) // 12), "linewidth": 1.3}
+        label = f"{which} on average: {names[c]}"
+        ax.plot(places, values[c], label=label, **line_style(i + 1) | few)
+    middle = total if total is not None else np.nanmedian(values, axis=0)
+    what = "all classes together" if total is not None else "the median class"
+    ax.plot(_places(middle), middle, color=COLOURS[0], linewidth=2.2, label=what)
+
+
+def _legend_below(figure: Figure) -> None:
+    """Put the legend under the plot, which is made higher by it: no corner may be free."""
+    n_names = len(figure.axes[0].get_legend_handles_labels()[1])
+    width, height = figure.get_size_inches()
+    figure.set_size_inches(width, height + 0.2 * -(-n_names // 2))
+    figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=9)
+
+
+def _even(named: list[tuple[str, Array]]) -> Array:
+    """Return curves as rows; those that end early have no values after that."""
+    longest = max(len(values) for _, values in named)
+    return np.array([np.pad(v, (0, longest - len(v)), constant_values=np.nan) for _, v in named])
+
+
+def _places(values: Any) -> Array:
+    return np.arange(1, len(values) + 1)

@@ -1,13 +1,17 @@
-"""Figures of images: atoms, signals, and a signal with its code."""
+"""Figures of images: atoms, signals, and a signal with its code.
+
+An image is an array of shape (height, width) or (height, width, channels). One of three channels is
+drawn in colour, one of four in colour with the fourth (depth, say) in grey below, one of two in
+grey side by side. Where values are clearly negative, middle grey is 0; else black is.
+"""
 
 import math
 from collections.abc import Mapping, Sequence
+from numbers import Integral
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from kernelatoms.report.figures.channels import as_panel, check_image_shape, panel_shape
 from kernelatoms.report.figures.style import (
     COLOURS,
     GREY,
@@ -15,12 +19,15 @@ from kernelatoms.report.figures.style import (
     PALE,
     SIGNED,
     WIDTH,
+    Array,
     Figure,
     plain_axes,
     text_width,
 )
 
-Array = NDArray[Any]
+_MOST_CHANNELS = 4
+# A sum of atoms may dip below 0 here and there: that alone does not make an image signed.
+_SIGNED_FROM = -0.05
 
 
 def atoms_figure(
@@ -37,8 +44,7 @@ def atoms_figure(
     atoms : array of shape (n_atoms, n_features)
         Atoms, drawn row by row.
     image_shape : (height, width) or (height, width, channels)
-        Their shape as images. Three channels are drawn in colour, a fourth in grey below them, two
-        in grey side by side.
+        Their shape as images, of up to four channels.
     n_columns : int, optional
         Images per row; by default a grid about as wide as high.
     row_labels : list of str, optional
@@ -67,8 +73,7 @@ def images_figure(
     images : array of shape (n_images, n_features)
         Signals, drawn row by row.
     image_shape : (height, width) or (height, width, channels)
-        Their shape as images. Three channels are drawn in colour, a fourth in grey below them, two
-        in grey side by side.
+        Their shape as images, of up to four channels.
     n_columns : int, optional
         Images per row; by default a grid about as wide as high.
     row_labels : list of str, optional
@@ -126,13 +131,19 @@ def coded_image_figure(
     figure = Figure(figsize=(WIDTH, 4.8 if atoms else 3.6), layout="constrained")
     heights = (1.5, 1.0, 1.1) if atoms else (1.5, 1.0)
     parts: Any = figure.subfigures(len(heights), 1, height_ratios=heights)
-    _draw_approximation(parts[0], target, approximation)
+    left, limit = target - approximation, float(np.abs(target).max()) or 1.0
+    images = {
+        "signal": target,
+        "sum of its atoms": approximation,
+        f"left over: {100 * energy_share(left, target):.1f}%": left,
+    }
+    for ax, (name, image) in zip(parts[0].subplots(1, 3), images.items(), strict=True):
+        show_image(ax, image, name, limit)
     draw_code(parts[1].subplots(), code)
     if atoms:
         axes = np.ravel(parts[2].subplots(1, len(atoms)))
         for ax, (atom, image) in zip(axes, atoms.items(), strict=True):
-            limit = float(np.abs(image).max()) or 1.0
-            show_image(ax, image, limit, f"{code[atom]:+.2f} ·\natom {atom}")
+            show_image(ax, image, f"{code[atom]:+.2f} ·\natom {atom}")
     return figure
 
 
@@ -187,15 +198,6 @@ def _grid(images: Array, n_columns: int | None, row_labels: Sequence[str] | None
     return figure
 
 
-def _draw_approximation(part: Any, target: Array, approximation: Array) -> None:
-    residual = target - approximation
-    limit = float(np.abs(target).max()) or 1.0
-    left, middle, right = part.subplots(1, 3)
-    show_image(left, target, limit, "signal")
-    show_image(middle, approximation, limit, "sum of its atoms")
-    show_image(right, residual, limit, f"left over: {100 * energy_share(residual, target):.1f}%")
-
-
 def energy_share(part: Array, whole: Array) -> float:
     """Return the energy (squared norm) of a part as a share of the whole's; 0 of nothing."""
     energy = float(np.vdot(whole, whole))
@@ -216,10 +218,75 @@ def draw_code(ax: Any, code: Array, colour: str = COLOURS[0]) -> None:
     plain_axes(ax)
 
 
-def show_image(ax: Any, image: Array, limit: float, title: str) -> None:
-    """Draw one image, white at 0, full colour at the limit."""
+def show_image(ax: Any, image: Array, title: str, limit: float | None = None) -> None:
+    """Draw one image, white at 0, full colour at the limit, by default its largest value."""
+    limit = limit or float(np.abs(image).max()) or 1.0
     panel = as_panel(image, limit)
     ax.imshow(panel, cmap=SIGNED, vmin=-limit, vmax=limit, interpolation="none")
     ax.set(xticks=[], yticks=[])
     ax.spines[:].set_color(PALE)
     ax.set_title(title, fontsize=10)
+
+
+def check_image_shape(image_shape: Any, n_features: int | None) -> tuple[int, ...] | None:
+    """Return the shape of images as a tuple, or say what is wrong with it."""
+    if image_shape is None:
+        return None
+    shape = tuple(image_shape) if isinstance(image_shape, Sequence | np.ndarray) else ()
+    if isinstance(image_shape, str) or len(shape) not in (2, 3):
+        raise ValueError(
+            "image_shape must be (height, width) or (height, width, channels), got "
+            f"{image_shape!r}."
+        )
+    for side in shape:
+        if isinstance(side, bool) or not isinstance(side, Integral):
+            raise TypeError(f"image_shape's sides must be a whole number each, got {side!r}.")
+        if side < 1:
+            raise ValueError(f"image_shape's sides must be at least 1, got {side}.")
+    if len(shape) == 3 and shape[2] > _MOST_CHANNELS:
+        raise ValueError(
+            f"image_shape={shape}: images of up to {_MOST_CHANNELS} channels can be drawn, the "
+            "last of the three numbers."
+        )
+    sides = tuple(int(side) for side in shape)
+    if n_features is not None and math.prod(sides) != n_features:
+        what = " times ".join(("height", "width", "channels")[: len(sides)])
+        raise ValueError(
+            f"image_shape={sides} makes {math.prod(sides)} pixels, but rows have {n_features} "
+            f"features; their number must be {what}."
+        )
+    return sides[:2] if len(sides) == 3 and sides[2] == 1 else sides
+
+
+def panel_shape(image_shape: Sequence[int]) -> tuple[int, int]:
+    """Return height and width of the picture of an image: two greys stand side by side."""
+    height, width = image_shape[:2]
+    channels = image_shape[2] if len(image_shape) == 3 else 1
+    return (2 * height if channels == 4 else height), (2 * width if channels == 2 else width)
+
+
+def as_panel(image: Array, limit: float) -> Array:
+    """Return what imshow draws for an image: itself, or colours (height, width, 3) from 0 to 1.
+
+    ``limit`` is drawn in full. The fourth of four channels has a unit of its own: colours and the
+    fourth are then each drawn up to their own largest value.
+    """
+    if image.ndim == 2:
+        return image
+    channels = image.shape[2]
+    if channels == 2:
+        return _grey(np.hstack([_toned(image[..., i], limit) for i in range(2)]))
+    if channels == 3:
+        return _toned(image, limit)
+    colours, fourth = image[..., :3], image[..., 3]
+    colours, fourth = (_toned(part, float(np.abs(part).max())) for part in (colours, fourth))
+    return np.vstack([colours, _grey(fourth)])
+
+
+def _toned(values: Array, limit: float) -> Array:
+    scaled = np.clip(values / (limit or 1.0), -1, 1)
+    return (scaled + 1) / 2 if (scaled < _SIGNED_FROM).any() else np.maximum(scaled, 0)
+
+
+def _grey(values: Array) -> Array:
+    return np.repeat(values[..., None], 3, axis=2)

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernelatoms.report.figures.images import draw_code, energy_share, show_image
 from kernelatoms.report.figures.style import (
@@ -19,14 +18,13 @@ from kernelatoms.report.figures.style import (
     PALE,
     SIGNED,
     WIDTH,
+    Array,
     Figure,
     as_label,
     plain_axes,
     text_width,
     whole_numbers,
 )
-
-Array = NDArray[Any]
 
 # Points a curve is drawn with: more than its pixels would only make the page heavier.
 _SMALL_CURVE, _LARGE_CURVE = 300, 1200
@@ -57,9 +55,8 @@ def curves_figure(
         ax.plot([x + 0.06, x + 0.94], [y, y], color=PALE, linewidth=0.8)
         places, values = outline(row / (np.abs(row).max() or 1), _SMALL_CURVE)
         along = 0.06 + 0.88 * places / max(1, len(row) - 1)
-        ax.plot(
-            x + along, y + 0.42 * values, color=COLOURS[0], linewidth=1 if len(row) < 300 else 0.6
-        )
+        width = 1 if len(row) < 300 else 0.6
+        ax.plot(x + along, y + 0.42 * values, color=COLOURS[0], linewidth=width)
     ax.set(xlim=(0, n_columns), ylim=(-n_lines, 0), xticks=[])
     ax.set_yticks(-np.arange(n_lines) - 0.5 if labels else [], labels or None)
     ax.tick_params(length=0, labelsize=LABEL_SIZE)
@@ -88,7 +85,8 @@ def heat_figure(
     figure = Figure(figsize=(WIDTH, height), layout="constrained")
     ax = figure.add_subplot()
     start, middles = 0.0, []
-    for (_, count), block in zip(groups, _split(scaled, groups), strict=True):
+    blocks = np.split(scaled, np.cumsum([count for _, count in groups])[:-1])
+    for (_, count), block in zip(groups, blocks, strict=True):
         extent = (start, start + count, len(names), 0)
         image = ax.imshow(block.T, cmap=SIGNED, vmin=-1, vmax=1, extent=extent, aspect="auto",
                           interpolation="none")  # fmt: skip
@@ -120,17 +118,12 @@ def coded_row_figure(
     Rows of few features have ``feature_names`` and are drawn without atoms; others are curves.
     """
     row, approximation = np.asarray(row, np.float64), np.asarray(approximation, np.float64)
-    named = feature_names is not None
-    top = _rows_height(feature_names)
-    small = not named and len(atoms) > 0
-    heights = (top, 1.3, 1.1) if small else (top, 1.3)
+    small = feature_names is None and len(atoms) > 0
+    heights = (_rows_height(feature_names), 1.3, *((1.1,) if small else ()))
     figure = Figure(figsize=(WIDTH, sum(heights)), layout="constrained")
     parts: Any = figure.subfigures(len(heights), 1, height_ratios=heights)
-    share = 100 * energy_share(row - approximation, row)
-    _draw_rows(
-        parts[0], {"the row": row, f"its atoms' sum ({share:.1f}% over)": approximation},
-        feature_names,
-    )  # fmt: skip
+    over = f"its atoms' sum ({100 * energy_share(row - approximation, row):.1f}% over)"
+    _draw_rows(parts[0], {"the row": row, over: approximation}, feature_names)
     draw_code(parts[1].subplots(), np.asarray(code))
     if small:
         axes = np.ravel(parts[2].subplots(1, len(atoms)))
@@ -156,10 +149,9 @@ def pair_figure(
     ``row`` is None where rows cannot be drawn: then only the codes are. The first lines of the
     names in ``sums`` name the codes too. Rows are images, bars with names, or curves.
     """
-    if row is None:
-        heights: tuple[float, ...] = (1.5,)
-    else:
-        heights = (1.9 if image_shape is not None else _rows_height(feature_names), 1.5)
+    heights = [1.5]
+    if row is not None:
+        heights.insert(0, 1.9 if image_shape is not None else _rows_height(feature_names))
     figure = Figure(figsize=(WIDTH, sum(heights)), layout="constrained")
     parts: Any = np.ravel(figure.subfigures(len(heights), 1, height_ratios=heights, squeeze=False))
     if row is not None and image_shape is not None:
@@ -167,7 +159,7 @@ def pair_figure(
         limit = float(np.abs(row).max()) or 1.0
         axes = parts[0].subplots(1, 3)
         for ax, (name, values) in zip(axes, {"the row": row, **sums}.items(), strict=True):
-            show_image(ax, np.reshape(values, image_shape), limit, name)
+            show_image(ax, np.reshape(values, image_shape), name, limit)
     elif row is not None:
         _draw_rows(parts[0], {"the row": row, **sums}, feature_names)
     for ax, (i, name) in zip(parts[-1].subplots(1, 2), enumerate(sums), strict=True):
@@ -177,17 +169,7 @@ def pair_figure(
 
 
 def outline(curve: Any, most: int) -> tuple[Array, Array]:
-    """Return places and values of a curve, at most so many: a page cannot show more points.
-
-    Of a longer curve, the lowest and the highest value of every stretch are kept.
-
-    Examples
-    --------
-    >>> from kernelatoms.report.figures.rows import outline
-    >>> places, values = outline([0, 9, 1, 2, 3, 3, -5, 4], most=4)
-    >>> places.tolist(), values.tolist()
-    ([0, 1, 4, 5], [0, 9, -5, 4])
-    """
+    """Return places and values of a curve; of a long one the lowest and highest of stretches."""
     values = np.asarray(curve)
     if len(values) <= most:
         return np.arange(len(values)), values
@@ -235,7 +217,3 @@ def _rows_height(names: Sequence[Any] | None) -> float:
 def _pitch(n_names: int) -> tuple[float, int]:
     """Return how far apart lines of named features stand, in inches, and their letters' size."""
     return (0.24, LABEL_SIZE) if n_names <= 15 else (0.17, 8)
-
-
-def _split(atoms: Array, groups: Sequence[tuple[str, int]]) -> list[Array]:
-    return np.split(atoms, np.cumsum([count for _, count in groups])[:-1])

@@ -8,7 +8,7 @@ from matplotlib.ticker import NullFormatter
 
 from kernelatoms import Sizes
 from kernelatoms.report.comparison import mean_and_error
-from kernelatoms.report.figures.style import Figure, check_flags, line_style, new_plot
+from kernelatoms.report.figures.style import Figure, line_style, new_plot
 
 # Numbers of atoms that spread further than this are crowded at one end of a linear axis.
 _WIDE = 40
@@ -65,7 +65,8 @@ def convergence_figure(
     -------
     Figure
     """
-    check_flags(log=log)
+    if not isinstance(log, bool | np.bool_):
+        raise TypeError(f"log must be True or False, got {log!r}.")
     figure, ax = new_plot("pass", ylabel)
     for i, (name, values) in enumerate(objectives.items()):
         ax.plot(np.arange(1, len(values) + 1), values, label=name, **line_style(i))

@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 from matplotlib import colormaps
-from numpy.typing import NDArray
 
-from kernelatoms.report.figures.channels import as_panel, panel_shape
+from kernelatoms.report.figures.images import as_panel, panel_shape
 from kernelatoms.report.figures.rows import outline
 from kernelatoms.report.figures.style import (
     COLOURS,
@@ -19,12 +18,11 @@ from kernelatoms.report.figures.style import (
     PALE,
     SIGNED,
     WIDTH,
+    Array,
     Figure,
     as_label,
     text_width,
 )
-
-Array = NDArray[Any]
 
 _TITLE, _SMALL = 8.0, 7.5
 _LINE = 0.13

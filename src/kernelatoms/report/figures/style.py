@@ -9,10 +9,13 @@ from matplotlib import colormaps
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.textpath import TextPath
 from matplotlib.ticker import MaxNLocator
+from numpy.typing import NDArray
 
-from kernelatoms.report.fonts import stand_in
+from kernelatoms.report.embedding import stand_in
 from kernelatoms.report.page import Shades
 from kernelatoms.report.words import shorten
+
+Array = NDArray[Any]
 
 WIDTH = 5.0
 LABEL_SIZE = 10
@@ -40,27 +43,21 @@ class Figure(matplotlib.figure.Figure):
         return file.getvalue(), {"width": round(100 * self.get_figwidth())}
 
 
-def check_flags(**flags: Any) -> None:
-    """Refuse flags, by name, that are neither True nor False."""
-    for name, value in flags.items():
-        if not isinstance(value, bool | np.bool_):
-            raise TypeError(f"{name} must be True or False, got {value!r}.")
-
-
 def new_plot(xlabel: str, ylabel: str, height: float = 3.5) -> tuple[Figure, Any]:
     """Return a figure with one axes, a pale grid and named axes."""
     figure = Figure(figsize=(WIDTH, height), layout="constrained")
     ax = figure.add_subplot()
     ax.set_xlabel(xlabel, fontsize=11)
     ax.set_ylabel(ylabel, fontsize=11)
-    ax.grid(color=PALE, linewidth=0.8)
-    ax.set_axisbelow(True)
-    plain_axes(ax)
+    plain_axes(ax, grid="both")
     return figure, ax
 
 
-def plain_axes(ax: Any) -> None:
-    """Draw the left and the lower edge only, in grey."""
+def plain_axes(ax: Any, grid: str = "") -> None:
+    """Draw the left and the lower edge only, in grey; a pale grid for "x", "y" or "both"."""
+    if grid:
+        ax.grid(axis=grid, color=PALE, linewidth=0.8)
+        ax.set_axisbelow(True)
     ax.spines[["top", "right"]].set_visible(False)
     ax.spines[["left", "bottom"]].set_color(GREY)
     ax.tick_params(labelsize=10, color=GREY)

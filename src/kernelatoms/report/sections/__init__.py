@@ -1,10 +1,9 @@
 """The sections of a report: what is said about a model.
 
 - ``training``: what was fitted, how learning went, the kernel map.
-- ``codes``: what dictionaries are made of, and how rows are coded over them.
-- ``atoms``: a contact sheet with the numbers of single atoms.
-- ``accuracy``: accuracy, confusions, mistakes, the weight of codes; ``scores``: words and tables.
-- ``class_dictionaries``: residuals by class, mistakes under two dictionaries.
-- ``decisions``: classifiers with ``predict_proba`` and ``explain``, by kind: ``training_rows``
-  (training rows as dictionary) and ``supervised`` (one dictionary, learned with the labels).
+- ``atoms``: what dictionaries are made of, how rows are coded over them, a contact sheet.
+- ``scores``: accuracy, recall, confusions; ``accuracy``: with shares of classes and the weight of
+  codes; mistakes.
+- ``decision_kinds``: accuracy and mistakes by kind of classifier; ``decisions``: of those with
+  ``predict_proba`` and ``explain``.
 """

@@ -1,95 +1,67 @@
-"""How good a classifier's answers are: accuracy, confusions, mistakes, the weight of codes."""
+"""How good a classifier's answers are: their shares, mistakes, the weight of codes."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from kernelatoms.report.coding import Answers, Subject, code_weights
-from kernelatoms.report.figures.classes import class_matrix_figure, confusion_figure
+from kernelatoms.report.coding import Answers, Array, Subject, code_weights
+from kernelatoms.report.figures.classes import class_matrix_figure
 from kernelatoms.report.figures.code_energies import code_energy_figure
 from kernelatoms.report.figures.distributions import own_and_other_figure
 from kernelatoms.report.figures.style import share_shades
-from kernelatoms.report.origin import caution_words
 from kernelatoms.report.page import Fold, Picture, Section, Table
 from kernelatoms.report.sections.scores import (
+    CLASSES_IN_A_MATRIX,
     LONGEST_LIST,
-    accuracy_words,
-    confused_pairs,
-    confusion_counts,
+    answers_section,
     first_of,
-    recall_tables,
-    unknown_labels,
-    unknown_words,
 )
 from kernelatoms.report.words import count_words, label_words, percent, shorten
 
-Array = NDArray[Any]
-
-_CLASSES_IN_A_MATRIX = 20
 _ROWS_SHOWN = 6
 _ATOMS_IN_A_LINE = 600
 
 
-def answers_section(subject: Subject, answers: Answers) -> Section:
-    """Return how many answers are right, class by class, and which are taken for which."""
-    classes = subject.anatomy.classes
-    words = [f"{accuracy_words(subject, answers)} {caution_words(subject.source)}"]
-    found = unknown_labels(subject, answers)
-    folds: list[Fold] = []
-    if found:
-        text, folds = unknown_words(found)
-        words.append(text)
-    matrix = confusion_counts(answers, len(classes))
-    wrong = int(matrix.sum() - np.trace(matrix))
-    table, more = recall_tables(classes, matrix)
-    folds += more
-    pictures = []
-    if matrix.sum() and len(classes) <= _CLASSES_IN_A_MATRIX:
-        caption = f"{wrong:,} of {int(matrix.sum()):,} rows are taken for another class."
-        figure, alt = confusion_figure(matrix, classes), f"Confusion matrix. {caption}"
-        shades = share_shades("Of a true class's rows:")
-        pictures.append(Picture(figure, caption, alt, shades))
-    elif wrong:
-        folds += confused_pairs(classes, matrix)
-    return Section("Accuracy", "\n\n".join(words), table, pictures, folds)
+def accuracy_section(
+    subject: Subject, answers: Answers, shares: Answers, meaning: str, *terms: str
+) -> Section:
+    """Add to ``answers_section`` the shares of classes, and which atoms have the codes' weight.
 
-
-def with_more(section: Section, words: str, *pictures: Picture) -> Section:
-    """Return a section with further words and pictures at the end of its own."""
-    text = f"{section.text}\n\n{words}" if words else section.text
+    ``meaning`` says what the shares are; ``terms`` are the words of ``_own_and_other``.
+    """
+    section, pictures = answers_section(subject, answers), _weights_pictures(subject)
+    drawn, text = _own_and_other(subject.anatomy.classes, shares, *terms), section.text
+    if drawn is not None:
+        pictures.insert(0, drawn)
+        text += (
+            f"\n\n{meaning}; the further the two boxes of a class lie apart, the safer its answers."
+        )
     return replace(section, text=text, pictures=[*section.pictures, *pictures])
 
 
-def own_and_other_picture(
+def _own_and_other(
     classes: list[Any], shares: Answers, verb: str, dictionary: str, what: str
 ) -> Picture | None:
     """Draw for every class the shares of its own rows, beside those of the best other class."""
-    own, other = shares.own, shares.other
     members = [np.flatnonzero(shares.truth == c) for c in range(len(classes))]
     present = [c for c, rows in enumerate(members) if len(rows)]
     if not present:
         return None
     shown, which = present, ""
-    if len(present) > _CLASSES_IN_A_MATRIX:
+    if len(present) > CLASSES_IN_A_MATRIX:
         right = [float((shares.chosen[members[c]] == c).mean()) for c in present]
-        worst = np.argsort(right, kind="stable")[:_CLASSES_IN_A_MATRIX]
+        worst = np.argsort(right, kind="stable")[:CLASSES_IN_A_MATRIX]
         shown = [present[i] for i in sorted(worst)]
         which = f" The {len(shown)} least accurate of {len(present)} classes are drawn."
-    figure = own_and_other_figure(
-        [own[members[c]] for c in shown],
-        [other[members[c]] for c in shown],
-        [classes[c] for c in shown],
-        what,
-        dictionary,
-    )
+    own, other = ([part[members[c]] for c in shown] for part in (shares.own, shares.other))
+    figure = own_and_other_figure(own, other, [classes[c] for c in shown], what, dictionary)
     rows = np.concatenate([members[c] for c in present])
     words = (
         f"Over {count_words(len(rows), 'row')}, the median {verb} is "
-        f"{percent(np.median(own[rows]))} by the row's own {dictionary} and "
-        f"{percent(np.median(other[rows]))} by the best other one.{which}"
+        f"{percent(np.median(shares.own[rows]))} by the row's own {dictionary} and "
+        f"{percent(np.median(shares.other[rows]))} by the best other one.{which}"
     )
     key = "Boxes span the middle half of a class's rows, lines the middle 90%; marks are medians."
     return Picture(figure, f"{words} {key}", f"Shares {verb}, by true class. {words}")
@@ -118,10 +90,7 @@ def mistakes_section(
     ranking: Ranking,
     draw: Callable[[int], tuple[int, Picture]],
 ) -> Section | None:
-    """Show the mistakes with the largest margin, or the closest calls if there are none.
-
-    ``draw`` returns a row's best class beside the true one, and its picture.
-    """
+    """Show the mistakes of the largest margin, or the closest calls; ``draw`` names the rival."""
     known, margin = np.flatnonzero(answers.truth >= 0), ranking.margin
     wrong = known[answers.chosen[known] != answers.truth[known]]
     ranked = wrong if len(wrong) else known[np.isfinite(margin[known])]
@@ -177,7 +146,7 @@ def share_words(share: float) -> str:
     return "nothing" if np.isnan(share) else percent(share)
 
 
-def weights_pictures(subject: Subject) -> list[Picture]:
+def _weights_pictures(subject: Subject) -> list[Picture]:
     """Draw on which classes' atoms the codes of every class's rows have their weight.
 
     Beside it, atom by atom, the class whose codes have the least of it on their own atoms, where
@@ -217,8 +186,8 @@ def _weights_picture(weights: Array, classes: list[Any]) -> Picture:
         f"; the least, {percent(float(own[least]))}, of rows of {label_words(classes[least])}. "
         "The further from the diagonal weight lies, the less codes tell classes apart."
     )
-    if len(classes) > _CLASSES_IN_A_MATRIX:
-        lowest = present[np.argsort(own[present], kind="stable")[:_CLASSES_IN_A_MATRIX]]
+    if len(classes) > CLASSES_IN_A_MATRIX:
+        lowest = present[np.argsort(own[present], kind="stable")[:CLASSES_IN_A_MATRIX]]
         shown = np.sort(lowest)
         words += f" The {len(shown)} of {len(classes)} classes with the least are drawn."
         shares, classes = shares[np.ix_(shown, shown)], [classes[c] for c in shown]

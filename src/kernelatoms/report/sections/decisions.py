@@ -9,24 +9,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernelatoms import Explanation
-from kernelatoms.report.coding import Decisions, Subject, take_rows
+from kernelatoms.report.coding import Array, Decisions, Subject, take_rows
 from kernelatoms.report.figures.classes import Bars, class_parts_figure
 from kernelatoms.report.figures.style import as_label
 from kernelatoms.report.page import Picture, Section
-from kernelatoms.report.sections.accuracy import (
-    Ranking,
-    answers_section,
-    mistakes_section,
-    own_and_other_picture,
-    weights_pictures,
-    with_more,
-)
+from kernelatoms.report.sections.accuracy import Ranking, accuracy_section, mistakes_section
 from kernelatoms.report.words import count_words, label_words, percent
-
-Array = NDArray[Any]
 
 _CLASSES_SHOWN = 10
 _ATOMS_SHOWN = 5
@@ -78,9 +68,8 @@ def decision_sections(
     first = Section(title, words, pictures=[picture])
     if subject.y is None:
         return [first]
-    return [
-        first, _accuracy_section(subject, found, kind), _mistakes_section(subject, found, kind)
-    ]  # fmt: skip
+    answers = _accuracy_section(subject, found, kind)
+    return [first, answers, _mistakes_section(subject, found, kind)]
 
 
 def certainty_words(found: Decisions) -> str:
@@ -92,32 +81,22 @@ def certainty_words(found: Decisions) -> str:
 
 
 def _accuracy_section(subject: Subject, found: Decisions, kind: DecisionKind) -> Section:
-    section, words, pictures = answers_section(subject, found), "", []
-    shares = own_and_other_picture(
-        subject.anatomy.classes, found, "share", "class", "share of a class in a row's fit"
-    )
-    if shares is not None:
-        meaning = kind.shares
-        if getattr(subject.anatomy.last, "calibrate", False):
-            meaning = "The share of a class is its probability, learned from rows left out"
-        words = (
-            f"{meaning} (predict_proba); the further the two boxes of a class lie apart, the safer "
-            "its answers."
-        )
-        pictures.append(shares)
-    return with_more(section, words, *pictures, *weights_pictures(subject))
+    meaning = kind.shares
+    if getattr(subject.anatomy.last, "calibrate", False):
+        meaning = "The share of a class is its probability, learned from rows left out"
+    terms = ("share", "class", "share of a class in a row's fit")
+    return accuracy_section(subject, found, found, f"{meaning} (predict_proba)", *terms)
 
 
 def _mistakes_section(subject: Subject, found: Decisions, kind: DecisionKind) -> Section | None:
+    own, other = found.own, found.other
     ranking = Ranking(
-        found.own,
-        found.other,
-        found.own - found.other,
+        own, other, own - other,
         "the share of the answer in the fit, less that of the true class",
         "the best other class has the largest share beside the row's own",
         ["share of true", "share of other"],
         "shares are those of predict_proba.",
-    )
+    )  # fmt: skip
 
     def draw(row: int) -> tuple[int, Picture]:
         decision = _decide(subject, row)

@@ -1,4 +1,4 @@
-"""How good answers are, in words and tables: accuracy, balanced accuracy, recall by class."""
+"""How good answers are: accuracy, balanced accuracy, recall by class, confusions."""
 
 from collections import Counter
 from typing import Any
@@ -6,17 +6,43 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.report.coding import Answers, Subject
-from kernelatoms.report.page import Fold, Table
+from kernelatoms.report.coding import Answers, Array, Subject
+from kernelatoms.report.figures.classes import confusion_figure
+from kernelatoms.report.figures.style import share_shades
+from kernelatoms.report.origin import caution_words
+from kernelatoms.report.page import Fold, Picture, Section, Table
 from kernelatoms.report.words import count_words, label_words, labels_words, percent, shorten
-
-Array = NDArray[Any]
 
 _CLASSES_SHOWN = 12
 _LABELS_NAMED = 5
 _PAIRS_SHOWN = 20
 # Lines of a list in full: more would make a page heavy.
 LONGEST_LIST = 500
+CLASSES_IN_A_MATRIX = 20
+
+
+def answers_section(subject: Subject, answers: Answers) -> Section:
+    """Return how many answers are right, class by class, and which are taken for which."""
+    classes = subject.anatomy.classes
+    words = [f"{accuracy_words(subject, answers)} {caution_words(subject.source)}"]
+    found = unknown_labels(subject, answers)
+    folds: list[Fold] = []
+    if found:
+        text, folds = unknown_words(found)
+        words.append(text)
+    matrix = _confusion_counts(answers, len(classes))
+    wrong = int(matrix.sum() - np.trace(matrix))
+    table, more = _recall_tables(classes, matrix)
+    folds += more
+    pictures = []
+    if matrix.sum() and len(classes) <= CLASSES_IN_A_MATRIX:
+        caption = f"{wrong:,} of {int(matrix.sum()):,} rows are taken for another class."
+        figure, alt = confusion_figure(matrix, classes), f"Confusion matrix. {caption}"
+        shades = share_shades("Of a true class's rows:")
+        pictures.append(Picture(figure, caption, alt, shades))
+    elif wrong:
+        folds += _confused_pairs(classes, matrix)
+    return Section("Accuracy", "\n\n".join(words), table, pictures, folds)
 
 
 def accuracy_words(subject: Subject, answers: Answers) -> str:
@@ -35,23 +61,19 @@ def accuracy_words(subject: Subject, answers: Answers) -> str:
     )
     if right < often:
         words += f"That is worse than guessing: a{guess}. "
-    elif low <= often / n_rows:
-        words += f"A{guess}, so the model is hardly better than guessing. "
     else:
-        words += f"A{guess}. "
-    balanced, n_labels = balanced_accuracy(subject, answers)
+        hardly = low <= often / n_rows
+        words += f"A{guess}{', so the model is hardly better than guessing' * hardly}. "
+    balanced, n_labels = _balanced_accuracy(subject, answers)
     return words + (
         "Balanced accuracy, the mean share of right answers over "
         f"{count_words(n_labels, 'class', 'classes')}, is {percent(balanced)}."
     )
 
 
-def balanced_accuracy(subject: Subject, answers: Answers) -> tuple[float, int]:
-    """Return the mean recall of the labels that rows have, and how many these are.
-
-    A label that the model never met is a class of which no row is right.
-    """
-    matrix = confusion_counts(answers, len(subject.anatomy.classes))
+def _balanced_accuracy(subject: Subject, answers: Answers) -> tuple[float, int]:
+    """Return the mean recall of labels, 0 of those the model never met, and how many there are."""
+    matrix = _confusion_counts(answers, len(subject.anatomy.classes))
     totals = matrix.sum(axis=1)
     present = totals > 0
     n_labels = int(present.sum()) + len(unknown_labels(subject, answers))
@@ -81,19 +103,12 @@ def unknown_words(found: list[tuple[str, int]]) -> tuple[str, list[Fold]]:
 
 
 def first_of(shown: int, of: int, noun: str, plural: str = "") -> str:
-    """Return how a list begins: "All 7 rows", or "The first 500 of 1,234 rows".
-
-    Examples
-    --------
-    >>> from kernelatoms.report.sections.scores import first_of
-    >>> first_of(7, 7, "row"), first_of(500, 1234, "row")
-    ('All 7 rows', 'The first 500 of 1,234 rows')
-    """
+    """Return how a list begins: "All 7 rows", or "The first 500 of 1,234 rows"."""
     start = "All" if shown == of else f"The first {shown:,} of"
     return f"{start} {count_words(of, noun, plural)}"
 
 
-def recall_tables(classes: list[Any], matrix: Array) -> tuple[Table | None, list[Fold]]:
+def _recall_tables(classes: list[Any], matrix: Array) -> tuple[Table | None, list[Fold]]:
     """Return how many rows of every class are right; of many classes the worst, all in a fold."""
     present = np.flatnonzero(matrix.sum(axis=1))
     if not len(present):
@@ -109,10 +124,8 @@ def recall_tables(classes: list[Any], matrix: Array) -> tuple[Table | None, list
     which = f"The {len(worst)} least accurate of {len(present):,} classes. "
     shown = present[:LONGEST_LIST]
     title = first_of(len(shown), len(present), "class", "classes")
-    return (
-        _recall_table(classes, matrix, worst, which + meaning),
-        [Fold(title, _recall_table(classes, matrix, shown, ""))],
-    )
+    folds = [Fold(title, _recall_table(classes, matrix, shown, ""))]
+    return _recall_table(classes, matrix, worst, which + meaning), folds
 
 
 def _recall_table(classes: list[Any], matrix: Array, shown: Array, caption: str) -> Table:
@@ -124,14 +137,12 @@ def _recall_table(classes: list[Any], matrix: Array, shown: Array, caption: str)
         others = matrix[c].copy()
         others[c] = 0
         taken = shorten(classes[int(others.argmax())]) if others.any() else ""
-        rows.append(
-            [shorten(classes[c]), f"{total:,}", percent(right / total), precise, taken]
-        )  # fmt: skip
+        rows.append([shorten(classes[c]), f"{total:,}", percent(right / total), precise, taken])
     header = ["class", "rows", "right, of its rows", "right, of answers", "most taken for"]
     return Table(header, rows, caption)
 
 
-def confused_pairs(classes: list[Any], matrix: Array) -> list[Fold]:
+def _confused_pairs(classes: list[Any], matrix: Array) -> list[Fold]:
     """Return which classes are taken for which: the most frequent, and all."""
     wrong = matrix.copy()
     np.fill_diagonal(wrong, 0)
@@ -152,7 +163,7 @@ def confused_pairs(classes: list[Any], matrix: Array) -> list[Fold]:
     return folds
 
 
-def confusion_counts(answers: Answers, n_classes: int) -> NDArray[np.int64]:
+def _confusion_counts(answers: Answers, n_classes: int) -> NDArray[np.int64]:
     """Return how often class i (row) was taken for class j (column), of rows with known labels."""
     known = answers.truth >= 0
     places = answers.truth[known] * n_classes + answers.chosen[known]
@@ -160,15 +171,7 @@ def confusion_counts(answers: Answers, n_classes: int) -> NDArray[np.int64]:
 
 
 def wilson_interval(right: int, n_rows: int) -> tuple[float, float]:
-    """Return the 95% interval of a share by Wilson's score, which also holds near 0 and 1.
-
-    Examples
-    --------
-    >>> from kernelatoms.report.sections.scores import wilson_interval
-    >>> low, high = wilson_interval(95, 100)
-    >>> print(f"{low:.3f} to {high:.3f}")
-    0.888 to 0.978
-    """
+    """Return the 95% interval of a share by Wilson's score, which also holds near 0 and 1."""
     z = 1.96
     share, extra = right / n_rows, z * z / n_rows
     half = float(z * np.sqrt(share * (1 - share) / n_rows + extra / (4 * n_rows)))

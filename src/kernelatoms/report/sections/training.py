@@ -11,7 +11,7 @@ from kernelatoms.report.coding import Subject, n_rows_of, spread, take_rows
 from kernelatoms.report.figures.distributions import progress_figure, spectrum_figure
 from kernelatoms.report.origin import left_out_words
 from kernelatoms.report.page import Fold, Picture, Section, Table
-from kernelatoms.report.sections.supervised import objective_words, supervised_sizes
+from kernelatoms.report.sections.decision_kinds import objective_words, supervised_sizes
 from kernelatoms.report.words import count_words, labels_words, percent, settings_in_words
 
 # A learner stops when this many passes together gain no more than its tol.
@@ -78,12 +78,10 @@ def _sizes(subject: Subject) -> list[list[str]]:
         elif hasattr(anatomy.learners[0], "l1_weight_"):
             weights = [learner.l1_weight_ for learner in anatomy.learners]
             rows.append(["weight of the l1 penalty", f"{max(weights):.4g}"])
-        elif anatomy.row_atoms:
-            rows.append(["weight of the l1 penalty", f"{anatomy.learners[0].alpha:g}"])
-            gamma = anatomy.learners[0].gamma_
-            rows += [] if gamma is None else [["gamma of the kernel", f"{gamma:.4g}"]]
         elif getattr(anatomy.learners[0], "alpha", None) is not None:
             rows.append(["weight of the l1 penalty", f"{anatomy.learners[0].alpha:g}"])
+            if anatomy.row_atoms and anatomy.learners[0].gamma_ is not None:
+                rows.append(["gamma of the kernel", f"{anatomy.learners[0].gamma_:.4g}"])
         else:
             nonzeros = [learner.n_nonzero_coefs_ for learner in anatomy.learners]
             rows.append(["nonzeros per code, at most", _span(nonzeros)])
@@ -126,9 +124,8 @@ def learning_section(subject: Subject) -> Section | None:
     pictures: list[Picture] = []
     if subject.anatomy.learners:
         titles.append("Convergence")
-        text, found = _convergence(subject.anatomy)
+        text, pictures = _convergence(subject.anatomy)
         words.append(text)
-        pictures += found
     if subject.anatomy.linearizer is not None:
         titles.append("Kernel map" if not titles else "kernel map")
         text, picture = _kernel_map(subject.anatomy.linearizer)
@@ -144,18 +141,17 @@ def _convergence(anatomy: Anatomy) -> tuple[str, list[Picture]]:
     learners = anatomy.learners
     objectives = [np.asarray(learner.objective_, np.float64) for learner in learners]
     n_passes = max(len(values) for values in objectives)
-    total = np.zeros(n_passes)
-    for values in objectives:
-        # A dictionary that stopped early keeps its last objective.
-        total += np.pad(values, (0, n_passes - len(values)), mode="edge")
+    # A dictionary that stopped early keeps its last objective.
+    even = [np.pad(values, (0, n_passes - len(values)), mode="edge") for values in objectives]
+    total = np.sum(even, axis=0)
     together = ", all classes together" if len(learners) > 1 else ""
-    penalty = (
-        ", halved, plus the penalty on the size of their coefficients" if anatomy.row_atoms else ""
-    )
-    if hasattr(learners[0], "l1_weight_"):
-        penalty = ", plus the weighed penalty on the size of their coefficients"
+    penalty = ""
     if anatomy.supervised:
         penalty = objective_words(anatomy.last)
+    elif hasattr(learners[0], "l1_weight_"):
+        penalty = ", plus the weighed penalty on the size of their coefficients"
+    elif anatomy.row_atoms:
+        penalty = ", halved, plus the penalty on the size of their coefficients"
     text = (
         f"The objective is the squared error of the training rows' codes{penalty}{together}: what "
         "every pass reached, of which the lowest counts."

@@ -1,4 +1,4 @@
-"""``predict_proba`` of every classifier, by one rule, and its calibration.
+"""``CodeClassifier``: what all classifiers share: answers, explanations, probabilities.
 
 A classifier has a share for every class: at least 0, adding up to 1, largest for its answer. Shares
 order classes and do not say how often an answer is right. With ``calibrate=True`` that is learned
@@ -19,18 +19,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
-from sklearn.base import clone
+from sklearn.base import ClassifierMixin, clone
 from sklearn.metrics import accuracy_score
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted
 
-from kernelatoms.engine import to_numpy
+from kernelatoms.engine import Array, to_numpy
 from kernelatoms.estimators.base import unnamed
 from kernelatoms.estimators.devices.border import as_labels, by_rows
+from kernelatoms.estimators.inspection.explanation import Explanation, explain_on_cpu
 from kernelatoms.estimators.state_checks import require_number
-from kernelatoms.similarity.base import check_flag
-
-Array = NDArray[Any]
+from kernelatoms.estimators.validation import validate_new
 
 _PARTS = 3  # rows are left out in so many parts
 _LARGEST = 1e4
@@ -38,17 +38,72 @@ _STEPS = 81  # on a logarithmic scale, before the search between two of them
 
 
 @unnamed
-class Probabilities:
-    """Classifiers with ``predict_proba``: shares, calibrated if asked.
+class CodeClassifier(ClassifierMixin):
+    """Classifiers that decide by codes.
 
-    Subclasses give the shares of checked rows (``_shares_of_classes``) and, where it is something
-    else than their logarithm, the evidence (``_evidence``); ``fit`` ends with ``_calibrate``.
+    Subclasses say how well each class fits checked rows (``_scores``) and explain them
+    (``_explained``). Where scores are no shares, they say which shares belong to them
+    (``_shares_of_scores``). ``fit`` ends with ``_calibrate``.
     """
 
     calibrate: bool
     classes_: Array
     inverse_temperature_: float
     label_smoothing_: float
+
+    def predict(self, X: Any) -> Array:
+        """Return the class that fits best for every row; of equal ones the first.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Signals; k(new, train) with ``kernel="precomputed"``.
+
+        Returns
+        -------
+        labels : array of shape (n_samples,)
+        """
+        return by_rows(self._predict, X, self)
+
+    def _predict(self, X: Any) -> Array:
+        return self._labels(self._scores(self._validated(X)).argmax(axis=1))
+
+    def decision_function(self, X: Any) -> Array:
+        """Return how well each class fits; larger is better. The Notes of the class say more.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Signals, as ``predict`` takes them.
+
+        Returns
+        -------
+        scores : (n_samples, n_classes), or (n_samples,) for two classes
+            With two classes, the second one's score less the first one's.
+        """
+        return by_rows(self._decision_function, X, self)
+
+    def _decision_function(self, X: Any) -> Array:
+        scores = self._scores(self._validated(X))
+        return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
+
+    def explain(self, X: Any) -> list[Explanation]:
+        """Say for every row why it is given its class: the atoms used, what each class leaves.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Signals, as ``predict`` takes them.
+
+        Returns
+        -------
+        list of Explanation
+            One per row; scores are those of ``decision_function``, one for every class.
+        """
+        return explain_on_cpu(self, X)
+
+    def _explain(self, X: Any) -> list[Explanation]:
+        return self._explained(self._validated(X))
 
     def predict_proba(self, X: Any) -> Array:
         """Return probabilities of the classes, the largest for the answer of ``predict``.
@@ -94,7 +149,7 @@ class Probabilities:
         -------
         float
         """
-        labels = as_labels(self.predict(X))  # type: ignore[attr-defined]
+        labels = as_labels(self.predict(X))
         return float(accuracy_score(as_labels(y), labels, sample_weight=as_labels(sample_weight)))
 
     def _labels(self, numbers: NDArray[np.intp]) -> Array:
@@ -111,11 +166,25 @@ class Probabilities:
 
     def _validated(self, X: Any) -> Array:
         """Return rows that can be classified, or refuse them."""
+        check_is_fitted(self)
+        return validate_new(self, X, complete=True)
+
+    def _scores(self, X: Array) -> Array:
+        """Return how well each class fits checked rows: (n, n_classes)."""
         raise NotImplementedError
+
+    def _explained(self, X: Array) -> list[Explanation]:
+        """Return why checked rows are given their classes."""
+        raise NotImplementedError
+
+    def _shares_of_scores(self, scores: Array) -> Array:
+        """Return scores as numbers that are at least 0 and add up to 1, in the same order."""
+        return scores
 
     def _shares_of_classes(self, X: Array) -> tuple[Array, NDArray[np.intp]]:
         """Return the shares of checked rows (n, n_classes), and the classes answered."""
-        raise NotImplementedError
+        scores = self._scores(X)
+        return self._shares_of_scores(scores), scores.argmax(axis=1)
 
     def _evidence(self, X: Array) -> tuple[Array, NDArray[np.intp]]:
         """Return the evidence for each class of checked rows (n, n_classes), and the answers."""
@@ -123,9 +192,10 @@ class Probabilities:
         with np.errstate(divide="ignore"):
             return np.log(shares), best
 
-    def _check_calibration(self, counts: NDArray[np.intp]) -> None:
+    def _check_calibration(self, labels: NDArray[np.intp]) -> None:
         """Refuse to calibrate with classes of which no row can be left out."""
-        if check_flag("calibrate", self.calibrate) and counts.min() < 2:
+        counts = np.bincount(labels)
+        if self.calibrate and counts.min() < 2:
             raise ValueError(
                 "calibrate=True learns from rows left out, and so needs at least two rows of every "
                 f"class, but class {self.classes_.tolist()[counts.argmin()]!r} has {counts.min()}."
@@ -134,7 +204,7 @@ class Probabilities:
     def _calibrate(self, X: Array, labels: NDArray[np.intp]) -> None:
         """Learn the inverse temperature, if asked to, from rows left out of the fits of copies."""
         for name in ("inverse_temperature_", "label_smoothing_"):  # of an earlier fit
-            vars(self).pop(name, None)
+            self.__dict__.pop(name, None)
         if not self.calibrate:
             return
         n_parts = min(_PARTS, int(np.bincount(labels).min()))
@@ -157,7 +227,6 @@ class Probabilities:
 
     def _check_calibrated(self) -> None:
         """Refuse fitted attributes of ``calibrate`` that are out of range."""
-        check_flag("calibrate", self.calibrate)
         if "inverse_temperature_" not in vars(self):
             return
         if not require_number(self, "inverse_temperature_") > 0:
@@ -166,6 +235,13 @@ class Probabilities:
             raise ValueError(
                 f"{type(self).__name__}.label_smoothing_ must be at least 0 and below 1."
             )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        # Codes are blind to the distance from the origin, which is all that tells the common
+        # checks' blobs apart along one direction.
+        tags.classifier_tags.poor_score = True
+        return tags
 
 
 def probabilities(evidence: Array, inverse_temperature: float, label_smoothing: float) -> Array:
@@ -186,10 +262,9 @@ def likeliest_temperature(
     label_smoothing: float,
     weights: Array | None = None,
 ) -> float:
-    """Return the inverse temperature under which labels are likeliest.
+    """Return the inverse temperature under which labels, numbers of classes, are likeliest.
 
-    ``labels`` are numbers of classes, ``weights`` those of rows; ``label_smoothing`` above 0 makes
-    no label impossible.
+    ``label_smoothing`` above 0 makes no label impossible.
     """
     rows = np.arange(len(labels))
 
@@ -206,10 +281,7 @@ def likeliest_temperature(
 
 
 def first_largest(probabilities: Array, best: NDArray[np.intp]) -> Array:
-    """Return probabilities of which the answers' are the first of the largest.
-
-    Rounding may make a class that is a little worse equal to the answer.
-    """
+    """Return probabilities, the answers' the largest: rounding may make others equal to them."""
     rows = np.flatnonzero(probabilities.argmax(axis=1) != best)
     if len(rows):
         largest = probabilities[rows].max(axis=1)
