@@ -19,7 +19,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from kernelatoms.engine.gpu.arrays import ufuncs
 from kernelatoms.engine.gpu.arrays.dtypes import from_host, numpy_dtype, torch_dtype, widened
-from kernelatoms.engine.gpu.arrays.functions import FUNCTIONS
+from kernelatoms.engine.gpu.arrays.functions import FUNCTIONS, NEW
 from kernelatoms.engine.gpu.arrays.work import on_card
 
 
@@ -58,9 +58,9 @@ class DeviceArray(NDArrayOperatorsMixin):
         device = self.device
         for name in ("device", "order"):  # of numpy's own, for arrays made like this one
             kwargs.pop(name, None)
+        where = {"on": device} if function in NEW else {}
         with torch.no_grad():
-            args, kwargs = _moved(args, device), _moved(kwargs, device)
-            return wrapped(ours(*args, on=device, **kwargs))
+            return wrapped(ours(*_moved(args, device), **_moved(kwargs, device), **where))
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         raise TypeError(
