@@ -13,9 +13,13 @@ See docs/decisions/008-device-arrays.md.
 
 from kernelatoms.engine.gpu import local
 from kernelatoms.engine.gpu.arrays import linalg, scale, work
-from kernelatoms.engine.gpu.arrays.conversion import cpu_as_device
-from kernelatoms.engine.gpu.arrays.csr import DeviceCSR, csr, stacked
-from kernelatoms.engine.gpu.arrays.device_array import DeviceArray, call_user, on_tensors, to_numpy
+from kernelatoms.engine.gpu.arrays.conversion import (
+    call_user,
+    cpu_as_device,
+    on_tensors,
+    to_numpy,
+)
+from kernelatoms.engine.gpu.arrays.device_array import DeviceArray, DeviceCSR, csr, stacked
 from kernelatoms.engine.gpu.arrays.linalg import prefers_no_gram
 from kernelatoms.engine.gpu.arrays.work import (
     UPDATES_TOGETHER,

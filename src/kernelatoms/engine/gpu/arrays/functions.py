@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from kernelatoms.engine.gpu.arrays.dtypes import from_host, numpy_dtype, torch_dtype
 from kernelatoms.engine.gpu.arrays.linalg import matmul
+from kernelatoms.engine.gpu.arrays.ufuncs import from_host, numpy_dtype, torch_dtype
 
 #: What numpy's functions are on tensors; here those that torch has with other names or defaults.
 FUNCTIONS: dict[Any, Callable[..., Any]] = {

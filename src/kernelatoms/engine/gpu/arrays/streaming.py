@@ -15,7 +15,7 @@ import torch
 
 from kernelatoms.engine.gpu.arrays.conversion import as_device, is_on_device, undisturbed
 from kernelatoms.engine.gpu.arrays.device_array import DeviceArray
-from kernelatoms.engine.gpu.arrays.dtypes import torch_dtype
+from kernelatoms.engine.gpu.arrays.ufuncs import torch_dtype
 from kernelatoms.engine.gpu.arrays.work import free_bytes, on_card
 
 # Copies of so many bytes are shared among so many threads.

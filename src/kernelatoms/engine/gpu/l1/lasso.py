@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from kernelatoms.engine.cpu.products import check_shape
-from kernelatoms.engine.gpu.arrays.dtypes import torch_dtype
+from kernelatoms.engine.gpu.arrays.ufuncs import torch_dtype
 from kernelatoms.engine.gpu.arrays.work import fitting_blocks, on_card
 from kernelatoms.engine.gpu.l1.rounds import (
     Goal,
