@@ -56,10 +56,10 @@ class DeviceArray(NDArrayOperatorsMixin):
         return wrapped(found) if out is None else out[0]
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        ours = FUNCTIONS.get(function)
-        if ours is None:
-            raise TypeError(f"np.{function.__name__} is not known of arrays on {self.device}.")
         device = self.device
+        ours = FUNCTIONS.get(function) or NEW.get(function)
+        if ours is None:
+            raise TypeError(f"np.{function.__name__} is not known of arrays on {device}.")
         for name in ("device", "order"):  # of numpy's own, for arrays made like this one
             kwargs.pop(name, None)
         where = {"on": device} if function in NEW else {}

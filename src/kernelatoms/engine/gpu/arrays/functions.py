@@ -41,18 +41,16 @@ FUNCTIONS: dict[Any, Callable[..., Any]] = {
 }
 
 #: Those that make arrays of other values, which need to know where: ``on`` is the device.
-NEW = {
-    np.zeros, np.empty, np.ones, np.full, np.arange, np.eye, np.asarray, np.ascontiguousarray,
-    np.array,
-}  # fmt: skip
+NEW: dict[Any, Callable[..., Any]] = {}
 
 
-def implements(*functions: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Put a function into the table, under the names of numpy's."""
+def implements(
+    *functions: Any, table: dict[Any, Callable[..., Any]] = FUNCTIONS
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Put a function into a table, under the names of numpy's."""
 
     def put(ours: Callable[..., Any]) -> Callable[..., Any]:
-        for function in functions:
-            FUNCTIONS[function] = ours
+        table.update(dict.fromkeys(functions, ours))
         return ours
 
     return put
@@ -71,34 +69,34 @@ def _promoted(parts: Any) -> list[Any]:
 # New arrays ---------------------------------------------------------------------------------------
 
 
-@implements(np.zeros, np.empty)
+@implements(np.zeros, np.empty, table=NEW)
 def _zeros(shape: Any, dtype: Any = float, *, on: Any) -> Any:
     # Also for ``empty``: uninitialised memory would differ from run to run.
     return torch.zeros(_sides(shape), dtype=torch_dtype(dtype), device=on)
 
 
-@implements(np.ones)
+@implements(np.ones, table=NEW)
 def _ones(shape: Any, dtype: Any = float, *, on: Any) -> Any:
     return torch.ones(_sides(shape), dtype=torch_dtype(dtype), device=on)
 
 
-@implements(np.full)
+@implements(np.full, table=NEW)
 def _full(shape: Any, fill_value: Any, dtype: Any = None, *, on: Any) -> Any:
     dtype = np.asarray(fill_value).dtype if dtype is None else dtype
     return torch.full(_sides(shape), fill_value, dtype=torch_dtype(dtype), device=on)
 
 
-@implements(np.arange)
+@implements(np.arange, table=NEW)
 def _arange(*limits: Any, dtype: Any = None, on: Any) -> Any:
     return _as(torch.arange(*map(int, limits), device=on), dtype)
 
 
-@implements(np.eye)
+@implements(np.eye, table=NEW)
 def _eye(n: int, M: None = None, k: int = 0, dtype: Any = float, *, on: Any) -> Any:
     return torch.eye(n, dtype=torch_dtype(dtype), device=on)
 
 
-@implements(np.asarray, np.ascontiguousarray, np.array)
+@implements(np.asarray, np.ascontiguousarray, np.array, table=NEW)
 def _asarray(values: Any, dtype: Any = None, *, copy: bool = False, on: Any) -> Any:
     if not isinstance(values, torch.Tensor):
         values = from_host(values, on)

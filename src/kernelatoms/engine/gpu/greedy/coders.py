@@ -45,7 +45,6 @@ class PursuitSpec(NamedTuple):
     rules: Rules
     dtype: torch.dtype
     device: torch.device
-    ragged: bool
     leave_unsettled: bool
 
 
@@ -91,7 +90,7 @@ def choose_coder(form: str, shared: tuple[Any, ...], spec: PursuitSpec) -> Coder
     shared : tuple
         What all signals share: gram and norms2; nothing; gram_rows and norms2; atoms and norms2;
         gram, norms2 and atoms.
-    asked : PursuitSpec
+    spec : PursuitSpec
         What is asked for.
     """
     plain = plain_coder(form, shared, spec)

@@ -80,9 +80,8 @@ def omp(
     gram = gram.contiguous()
     norms2 = gram.diagonal().contiguous()
     spec = _checked_spec(
-        norms2, n_signals, n_nonzero, stop_at, relative, use_ols, positive, ragged,
-        leave_unsettled, exact,
-    )  # fmt: skip
+        norms2, n_signals, n_nonzero, stop_at, relative, use_ols, positive, leave_unsettled, exact
+    )
     longest = _largest_norm2(norms2)
     if rows is not None and codes_rows_over_gram(spec):
         signals, atoms = rows
@@ -92,7 +91,7 @@ def omp(
     else:
         coders = choose_coder("gram", (gram, norms2), spec)
         code = _coding_products(coders, spec, products, longest)
-    return _in_blocks(code, spec, coders.chosen.bytes_per_signal)
+    return _in_blocks(code, spec, coders.chosen.bytes_per_signal, ragged)
 
 
 def omp_local(
@@ -114,9 +113,8 @@ def omp_local(
     dtype = local(0, 1)[0].dtype if n_signals else torch.float64
     like = torch.empty(n_local, dtype=dtype, device=candidates.device)
     spec = _checked_spec(
-        like, n_signals, n_nonzero, stop_at, relative, use_ols, positive, ragged,
-        leave_unsettled, exact,
-    )  # fmt: skip
+        like, n_signals, n_nonzero, stop_at, relative, use_ols, positive, leave_unsettled, exact
+    )
     coders = choose_coder("local", (), spec)
 
     def code(start: int, stop: int) -> BlockCodes:
@@ -128,7 +126,7 @@ def omp_local(
         names = candidates[start:stop]
         return _code_block(coders, spec, start, (grams, corr), energy, longest, names=names)
 
-    return _in_blocks(code, spec, coders.chosen.bytes_per_signal)
+    return _in_blocks(code, spec, coders.chosen.bytes_per_signal, ragged)
 
 
 def omp_without_gram(
@@ -156,9 +154,8 @@ def omp_without_gram(
     """
     norms2, n_atoms = norms2.contiguous(), len(norms2)
     spec = _checked_spec(
-        norms2, n_signals, n_nonzero, stop_at, relative, use_ols, positive, ragged,
-        leave_unsettled, exact,
-    )  # fmt: skip
+        norms2, n_signals, n_nonzero, stop_at, relative, use_ols, positive, leave_unsettled, exact
+    )
     longest = _largest_norm2(norms2)
     if rows is None:
         coders = choose_coder("requests", (gram_rows, norms2), spec)
@@ -169,18 +166,18 @@ def omp_without_gram(
         check_shape(signals, "signals", (n_signals, *atoms.shape[1:]))
         coders = choose_coder("rows", (atoms.to(norms2.dtype).contiguous(), norms2), spec)
         code = _coding_rows(coders, spec, signals, energy, longest)
-    return _in_blocks(code, spec, coders.chosen.bytes_per_signal)
+    return _in_blocks(code, spec, coders.chosen.bytes_per_signal, ragged)
 
 
 def _in_blocks(
-    code: Callable[[int, int], BlockCodes], spec: PursuitSpec, bytes_per_signal: int
+    code: Callable[[int, int], BlockCodes], spec: PursuitSpec, bytes_per_signal: int, ragged: bool
 ) -> Coded:
     """Code blocks of signals, smaller ones where memory is short, and put their codes together.
 
     ``code(start, stop)`` returns indices (n, k), values (n, k), what is left (n,) of these signals
     and which are unsettled (n,); k is at most ``n_nonzero``.
     """
-    n_signals, ragged, device = spec.n_signals, spec.ragged, spec.device
+    n_signals, device = spec.n_signals, spec.device
     block = max(1, memory_for_a_block(device, n_signals * bytes_per_signal) // bytes_per_signal)
     left = torch.empty(n_signals, dtype=torch.float64, device=device)
     unsettled = torch.empty_like(left, dtype=torch.bool)
@@ -213,7 +210,6 @@ def _checked_spec(
     relative: bool,
     use_ols: bool,
     positive: bool,
-    ragged: bool,
     leave_unsettled: bool,
     exact: bool,
 ) -> PursuitSpec:
@@ -224,7 +220,7 @@ def _checked_spec(
     limits = limits_of(torch.finfo(like.dtype).eps, leave_unsettled, exact)
     return PursuitSpec(
         n_signals, len(like), n_nonzero, stop_at, relative, Rules(use_ols, positive, limits),
-        like.dtype, like.device, ragged, leave_unsettled,
+        like.dtype, like.device, leave_unsettled,
     )  # fmt: skip
 
 

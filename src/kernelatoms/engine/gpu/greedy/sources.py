@@ -247,9 +247,13 @@ class RequestedRows(GramRows):
     """
 
     def __init__(
-        self, gram_rows: Callable[[Tensor], Tensor], norms2: Tensor, most_rows: int, rules: Rules,
+        self,
+        gram_rows: Callable[[Tensor], Tensor],
+        norms2: Tensor,
+        most_rows: int,
+        rules: Rules,
         corr: Tensor,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(corr.new_empty((0, len(norms2))), norms2[None], rules, corr)
         self.gram_rows, self.most_rows = gram_rows, most_rows
         self.places = torch.full((len(norms2),), -1, dtype=torch.int64, device=corr.device)

@@ -272,11 +272,11 @@ def _follow(
     values = torch.where(active, w, near)
     inner = times(M, torch.where(active, change, 0.0))
     slopes = torch.where(active, 0.0, change) - inner
-    none = torch.full(bars.shape, -1, dtype=torch.int64, device=M.device)
+    rest, side = torch.ones_like(bars), torch.zeros_like(bars)
+    left = torch.full(bars.shape, -1, dtype=torch.int64, device=M.device)
     state = _Path(
-        M, values, slopes, signs.clone(), floors, bars, torch.ones_like(bars), none, none.clone(),
-        torch.zeros_like(bars), torch.zeros_like(bars),
-    )  # fmt: skip
+        M, values, slopes, signs.clone(), floors, bars, rest, left, left.clone(), side, side.clone()
+    )
     everyone = torch.arange(len(M), device=M.device)
     whole, at = state, everyone
     for step in range(4 * M.shape[1] + 50):
