@@ -269,7 +269,7 @@ def _vdot(one: Any, other: Any) -> Any:
 
 @implements(np.einsum)
 def _einsum(pattern: str, *parts: Any, dtype: Any = None) -> Any:
-    # In float64: torch multiplies matrices for it, perhaps in TF32 (``exact``).
+    # In float64: torch multiplies matrices for it, perhaps in TF32 (``linalg``).
     made = torch.einsum(pattern, *(part.double() for part in parts))
     return made.to(parts[0].dtype if dtype is None else torch_dtype(dtype))
 
