@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from typing import Any
 
+import numpy as np
 import torch
 
 from kernelatoms.engine.gpu.arrays.device_array import (
@@ -60,10 +61,14 @@ def is_on_device(tensor: Any) -> bool:
     return _cpu_is_device or tensor.device.type != "cpu"
 
 
-def place_of(value: Any) -> str:
-    """Return the name of the device of a tensor, or of an array of the engine."""
-    if isinstance(value, torch.Tensor) and not is_on_device(value):
+def place_of(value: Any) -> str | None:
+    """Return the name of an array's device, or "cpu"; None of anything else."""
+    if isinstance(value, np.ndarray) or (
+        isinstance(value, torch.Tensor) and not is_on_device(value)
+    ):
         return "cpu"
+    if not isinstance(value, torch.Tensor) and not isinstance(value, DeviceArray | DeviceCSR):
+        return None
     return "cpu as a device" if value.device.type == "cpu" else str(value.device)
 
 
