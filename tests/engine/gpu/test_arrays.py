@@ -15,7 +15,8 @@ torch = pytest.importorskip("torch")
 from kernelatoms.engine import gpu  # noqa: E402
 from kernelatoms.engine.gpu import DeviceArray  # noqa: E402
 from kernelatoms.engine.gpu.arrays import linalg as exact  # noqa: E402
-from kernelatoms.engine.gpu.arrays.device_array import on_tensors, wrapped  # noqa: E402
+from kernelatoms.engine.gpu.arrays.conversion import on_tensors  # noqa: E402
+from kernelatoms.engine.gpu.arrays.device_array import wrapped  # noqa: E402
 
 DTYPES = [np.bool_, np.int32, np.int64, np.float32, np.float64]
 

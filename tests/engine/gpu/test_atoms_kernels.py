@@ -12,7 +12,7 @@ from kernelatoms.engine import cpu
 
 torch = pytest.importorskip("torch")
 
-from kernelatoms.engine.gpu.learning import updates  # noqa: E402
+from kernelatoms.engine.gpu import updates  # noqa: E402
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 COMPILED = torch.cuda.is_available() and not INTERPRETED
@@ -100,7 +100,7 @@ def test_the_objective_never_rises_and_atoms_without_users_stay(
 @pytest.mark.parametrize("way", WAYS)
 def test_more_features_than_are_held_at_once(way, monkeypatch):
     if way == "kernel":
-        from kernelatoms.engine.gpu.learning import kernels
+        from kernelatoms.engine.gpu import update_kernels as kernels
 
         monkeypatch.setattr(kernels, "_FEATURES", 16)
     A, B, D = random_sums(3, 20, 50, 0.3)
@@ -139,7 +139,7 @@ def test_the_way_is_chosen(monkeypatch):
     taken = []
     monkeypatch.setattr(updates, "_descend_block", lambda *given: taken.append("plain"))
     if HAS_TRITON:
-        from kernelatoms.engine.gpu.learning import kernels
+        from kernelatoms.engine.gpu import update_kernels as kernels
 
         monkeypatch.setattr(kernels, "descend_block", lambda *given: taken.append("kernel"))
     A, B, D = random_sums(1, 40, 3, 0.5)

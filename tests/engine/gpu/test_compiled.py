@@ -22,12 +22,12 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
+from kernelatoms.engine.gpu import update_kernels
 from kernelatoms.engine.gpu.arrays import norm_kernels
 from kernelatoms.engine.gpu.greedy import exact as greedy_exact
 from kernelatoms.engine.gpu.greedy import kernels as greedy_kernels
 from kernelatoms.engine.gpu.greedy import many_atoms, screens
 from kernelatoms.engine.gpu.l1 import kernels as l1_kernels
-from kernelatoms.engine.gpu.learning import kernels as learning_kernels
 
 POINTERS = {
     "double": "*fp64", "float": "*fp32", "half": "*fp16", "int": "*i32",
@@ -191,7 +191,7 @@ def test_paths(n_atoms, grams, positive, started):
 @pytest.mark.parametrize("n_features", [16, 64, 1024])
 def test_descent(n_features):
     ptx = compiled(
-        learning_kernels._descend, {"double": "gram left atoms steps moved"}, P=n_features,
-        S=learning_kernels._STEPS, options={"num_warps": max(1, n_features // 128)},
+        update_kernels._descend, {"double": "gram left atoms steps moved"}, P=n_features,
+        S=update_kernels._STEPS, options={"num_warps": max(1, n_features // 128)},
     )  # fmt: skip
     assert not fused_sums(ptx)

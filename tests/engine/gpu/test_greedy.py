@@ -29,6 +29,7 @@ from kernelatoms.engine.gpu.greedy import (  # noqa: E402
     sources,
     steps,
 )
+from kernelatoms.engine.greedy_limits import limits_of  # noqa: E402
 from machines import NUMPY, tensor_machine  # noqa: E402
 
 MACHINE = tensor_machine()
@@ -203,9 +204,11 @@ class TestMemory:
             asked.append(atoms.tolist())
             return gram[atoms]
 
-        options = {"n_nonzero": 5, "use_ols": use_ols, "positive": positive}
-        expected = steps.code_gram(gram, gram.diagonal(), corr, until, **options)
-        found = steps.code_with_requests(gram_rows, gram.diagonal(), 1, corr, until, **options)
+        rules = sources.Rules(use_ols, positive, limits_of(np.finfo(np.float64).eps))
+        whole = sources.GramRows(gram, gram.diagonal()[None], rules, corr)
+        expected = steps.pursue(whole, until, 5)
+        requested = sources.RequestedRows(gram_rows, gram.diagonal(), 1, rules, corr)
+        found = steps.pursue(requested, until, 5)
         assert asked == [[0, 1], [2], [0], [3]]
         for ours, theirs in zip(found, expected, strict=True):
             np.testing.assert_allclose(numpy_of(ours), numpy_of(theirs), rtol=1e-9, atol=1e-12)

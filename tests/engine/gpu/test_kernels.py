@@ -17,7 +17,7 @@ assert importlib.util.find_spec("triton") is not None
 from kernelatoms.engine.gpu.arrays.norm_kernels import squared_norms_of_float32  # noqa: E402
 from kernelatoms.engine.gpu.arrays.work import compiles_for  # noqa: E402
 from kernelatoms.engine.gpu.greedy import exact as greedy_exact  # noqa: E402
-from kernelatoms.engine.gpu.greedy import half_precision, many_atoms, screens  # noqa: E402
+from kernelatoms.engine.gpu.greedy import half_precision, many_atoms, screens, sources  # noqa: E402
 from kernelatoms.engine.gpu.greedy import kernels as greedy_kernels  # noqa: E402
 from kernelatoms.engine.gpu.greedy import omp as greedy  # noqa: E402
 from kernelatoms.engine.gpu.greedy import steps as greedy_steps  # noqa: E402
@@ -63,15 +63,20 @@ def endless(signals):
     return torch.full((len(signals),), torch.inf, dtype=torch.float64, device=signals.device)
 
 
+def in_torch(gram, corr, until, n_nonzero, use_ols=False, positive=False, limits=None):
+    """Code by plain torch in the type of the correlations."""
+    limits = limits or limits_of(torch.finfo(corr.dtype).eps)
+    rules = sources.Rules(use_ols, positive, limits)
+    source = sources.GramRows(gram, gram.diagonal().contiguous()[None], rules, corr)
+    return greedy_steps.pursue(source, until, n_nonzero)
+
+
 def in_float64(signals, atoms, n_nonzero, **options):
     """Code by plain torch in float64; atoms ascending."""
     wide, own = atoms.double(), signals.double()
     gram = wide @ wide.T
     until = options.pop("until", endless(signals))
-    picked, values, counts, explained, _ = greedy_steps.code_gram(
-        gram, gram.diagonal().contiguous(), own @ wide.T, until, n_nonzero,
-        options.get("use_ols", False), options.get("positive", False), options.get("limits"),
-    )  # fmt: skip
+    picked, values, counts, explained, _ = in_torch(gram, own @ wide.T, until, n_nonzero, **options)
     last = torch.where(picked < 0, 1 << 30, picked)
     order = last.argsort(dim=1)
     return picked.gather(1, order).int(), values.gather(1, order), counts, explained
@@ -211,9 +216,7 @@ def test_picks_closer_than_float32_tells_apart(coder, after, positive):
     gram, corr = wide @ wide.T, signals.double() @ wide.T
     if coder == "gram":  # all that is known are products in float32
         gram, corr = (atoms @ atoms.T).double(), (signals @ atoms.T).double()
-    picked = greedy_steps.code_gram(
-        gram, gram.diagonal().contiguous(), corr, endless(signals), after + 1, False, positive
-    )[0]
+    picked = in_torch(gram, corr, endless(signals), after + 1, positive=positive)[0]
     assert torch.equal(indices.long(), picked.sort(dim=1).values)
 
 
@@ -276,7 +279,7 @@ def test_exact_steps_take_for_rounding_what_float32_does():
     for atoms, signal in cases:
         gram, corr = atoms @ atoms.T, (signal @ atoms.T)[None]
         until = endless(corr)
-        plain = greedy_steps.code_gram(gram, gram.diagonal(), corr, until, 2, False, False)
+        plain = in_torch(gram, corr, until, 2)
         coded = greedy_exact.code_exactly(gram.double(), corr.double(), until, 2)
         assert int(coded.counts[0]) == int(plain[2][0]) == 1
 

@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 
 import kernelatoms as ka  # noqa: E402
 from kernelatoms.engine import gpu  # noqa: E402
-from kernelatoms.engine.gpu.learning import updates as ksvd  # noqa: E402
+from kernelatoms.engine.gpu import updates as ksvd  # noqa: E402
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 COMPILED = torch.cuda.is_available() and not INTERPRETED
@@ -56,8 +56,8 @@ def swept(arrays, n_alternations=2, n_sweeps=2, way="cpu"):
     if way == "one by one":
         ksvd._sweep_one_by_one(left, D, indices, values, n_alternations, n_sweeps)
     else:
-        as_one = ksvd._AsOne([(left, D, indices, values)])
-        as_one.sweep(n_alternations, n_sweeps, way == "at once")
+        asked = [(left, D, indices, values, n_alternations, n_sweeps)]
+        ksvd._sweep_all(asked, way == "at once")
     return tuple(found.cpu().numpy() for found in (left, D, values))
 
 
@@ -155,14 +155,14 @@ TOGETHER = [(7, 3, 1, 9), (1, 2, 1, 9), (140, 1, 1, 9)]
 @pytest.mark.parametrize(("dtype", "at_a_launch"), [(np.float32, 3), (np.float64, 2)])
 @pytest.mark.parametrize("way", WAYS[1:])
 def test_dictionaries_together_are_those_of_each(way, dtype, at_a_launch, monkeypatch):
-    from kernelatoms.engine.gpu.learning import kernels
+    from kernelatoms.engine.gpu import update_kernels as kernels
 
     arrays = [problem(*shape, dtype, seed) for seed, shape in enumerate(TOGETHER)]
     alone = [swept(own, 1, 2, way) for own in arrays]
     launches = [range(at_a_launch), range(at_a_launch, len(arrays))]
     monkeypatch.setattr(kernels, "_shares", lambda *_: [some for some in launches if some])
     given = [tuple(torch.tensor(a, device=DEVICE) for a in own) for own in arrays]
-    ksvd._AsOne(given).sweep(1, 2, way == "at once")
+    ksvd._sweep_all([(*own, 1, 2) for own in given], way == "at once")
     for (left, D, indices, values), own, theirs in zip(given, arrays, alone, strict=True):
         np.testing.assert_array_equal(indices.cpu(), own[2])
         for found, expected in zip((left, D, values), theirs, strict=True):
@@ -184,7 +184,7 @@ def test_more_dictionaries_than_a_card_has_programs_for(dtype, n_features):
 @needs_triton
 @pytest.mark.parametrize(("most", "at_once"), [(14 * 64, [2]), (14 * 64 - 1, [1, 1])])
 def test_large_dictionaries_are_swept_alone(most, at_once, monkeypatch):
-    from kernelatoms.engine.gpu.learning import kernels
+    from kernelatoms.engine.gpu import update_kernels as kernels
 
     seen, sweep_all = [], ksvd._sweep_all
     monkeypatch.setattr(
@@ -225,11 +225,15 @@ def test_the_way_is_chosen_and_columns_may_come_first(monkeypatch):
     arrays = problem(30, 6, 3, 10, np.float32)
     expected = swept(arrays)
     left, D, indices, values = (torch.tensor(a.T.copy(), device=DEVICE).T for a in arrays)
-    taken = []
-    for owner, name in ((ksvd._AsOne, "sweep"), (ksvd, "_sweep_one_by_one")):
+    taken, ways = [], [(ksvd, "_sweep_one_by_one")]
+    if HAS_TRITON:
+        from kernelatoms.engine.gpu import update_kernels as kernels
+
+        ways.append((kernels, "sweep"))
+    for owner, name in ways:
         way = getattr(owner, name)
         monkeypatch.setattr(
-            owner, name, lambda *given, way=way, name=name: [taken.append(name), way(*given)]
+            owner, name, lambda *given, way=way, name=name: [taken.append(name), way(*given)][1]
         )
     ksvd.sweep_atoms(left, D, indices, values, 2, 2)
     assert taken == ["sweep" if HAS_TRITON else "_sweep_one_by_one"]

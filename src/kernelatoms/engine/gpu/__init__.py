@@ -5,17 +5,22 @@ devices need them; they take and return ``DeviceArray``s. Inside the files they 
 tensors (``on_tensors``). ``engine.cpu`` documents the parameters.
 
 - ``arrays``: numpy's API on tensors, conversion, linear algebra, memory.
-- ``greedy``: greedy pursuits. ``l1``: l1 coding. ``learning``: dictionary updates.
+- ``greedy``: greedy pursuits. ``l1``: l1 coding.
+- ``updates``: dictionary updates, in plain torch; ``update_kernels``: what Triton does instead.
 - ``local``: nearest atoms, one small problem per signal, residuals per class.
 
 See docs/decisions/008-device-arrays.md.
 """
 
-from kernelatoms.engine.gpu import local
+from kernelatoms.engine.gpu import local, updates
 from kernelatoms.engine.gpu.arrays import linalg, scale, work
-from kernelatoms.engine.gpu.arrays.conversion import cpu_as_device
-from kernelatoms.engine.gpu.arrays.csr import DeviceCSR, csr, stacked
-from kernelatoms.engine.gpu.arrays.device_array import DeviceArray, call_user, on_tensors, to_numpy
+from kernelatoms.engine.gpu.arrays.conversion import (
+    call_user,
+    cpu_as_device,
+    on_tensors,
+    to_numpy,
+)
+from kernelatoms.engine.gpu.arrays.device_array import DeviceArray, DeviceCSR, csr, stacked
 from kernelatoms.engine.gpu.arrays.linalg import prefers_no_gram
 from kernelatoms.engine.gpu.arrays.work import (
     UPDATES_TOGETHER,
@@ -30,7 +35,6 @@ from kernelatoms.engine.gpu.arrays.work import (
 )
 from kernelatoms.engine.gpu.greedy import omp as _omp
 from kernelatoms.engine.gpu.l1 import lasso as _lasso
-from kernelatoms.engine.gpu.learning import updates
 from kernelatoms.engine.gpu.local import TopK, smallest
 
 all_in_safe_range = on_tensors(scale.all_in_safe_range)

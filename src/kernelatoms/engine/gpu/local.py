@@ -9,9 +9,9 @@ from typing import Any
 import torch
 
 from kernelatoms.engine.cpu.local import _CERTAIN, _HALF_OF_DIGITS
-from kernelatoms.engine.gpu.arrays.device_array import on_tensors
-from kernelatoms.engine.gpu.arrays.dtypes import torch_dtype
+from kernelatoms.engine.gpu.arrays.conversion import on_tensors
 from kernelatoms.engine.gpu.arrays.linalg import matmul
+from kernelatoms.engine.gpu.arrays.ufuncs import torch_dtype
 from kernelatoms.engine.gpu.arrays.work import for_blocks, for_local_blocks
 
 # Bytes of rows and atoms gathered at once.

@@ -1,19 +1,27 @@
-"""Conversion of users' tensors to arrays of the engine, and back.
+"""Conversion of tensors to arrays of the engine, and back.
 
-Tensors of the CPU become numpy arrays over the same memory, CUDA tensors become ``DeviceArray``s.
-Results are tensors on the device of the input.
+Users' tensors of the CPU become numpy arrays over the same memory, CUDA tensors become
+``DeviceArray``s. Results are tensors on the device of the input. ``on_tensors`` makes functions of
+arrays of functions of tensors.
 """
 
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+import functools
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
 import torch
 
-from kernelatoms.engine.gpu.arrays.csr import DeviceCSR, csr
-from kernelatoms.engine.gpu.arrays.device_array import DeviceArray
-from kernelatoms.engine.gpu.arrays.dtypes import from_host, is_known, widened
+from kernelatoms.engine.gpu.arrays.device_array import (
+    DeviceArray,
+    DeviceCSR,
+    csr,
+    unwrapped,
+    wrapped,
+)
+from kernelatoms.engine.gpu.arrays.ufuncs import from_host, is_known, widened
+from kernelatoms.engine.gpu.arrays.work import on_card
 
 _WORKED_ON = ("cpu", "cuda")
 _NO_DEVICE = "device must be 'cpu', 'cuda', 'cuda:1', ..., got {!r}."
@@ -48,11 +56,6 @@ def undisturbed() -> Iterator[None]:
         yield
 
 
-def is_tensor(value: Any) -> bool:
-    """Whether a value is a tensor of torch's."""
-    return isinstance(value, torch.Tensor)
-
-
 def is_on_device(tensor: Any) -> bool:
     """Whether a tensor becomes a ``DeviceArray``."""
     return _cpu_is_device or tensor.device.type != "cpu"
@@ -60,31 +63,19 @@ def is_on_device(tensor: Any) -> bool:
 
 def place_of(value: Any) -> str | None:
     """Return the name of an array's device, or "cpu"; None of anything else."""
-    if isinstance(value, torch.Tensor):
-        return _name(value.device) if is_on_device(value) else "cpu"
-    if isinstance(value, DeviceArray | DeviceCSR):
-        return _name(value.device)
-    return "cpu" if isinstance(value, np.ndarray) else None
-
-
-def _name(device: Any) -> str:
-    return "cpu as a device" if device.type == "cpu" else str(device)
+    if isinstance(value, np.ndarray) or (
+        isinstance(value, torch.Tensor) and not is_on_device(value)
+    ):
+        return "cpu"
+    if not isinstance(value, torch.Tensor) and not isinstance(value, DeviceArray | DeviceCSR):
+        return None
+    return "cpu as a device" if value.device.type == "cpu" else str(value.device)
 
 
 def array_of(tensor: Any, name: str) -> Any:
-    """Return the engine's array for a tensor: a numpy array, a DeviceArray, or sparse rows.
+    """Return the engine's array for a tensor, which errors call ``name``; 16 bits become float32.
 
-    Parameters
-    ----------
-    tensor : torch.Tensor
-        Of any type; numbers of 16 bits become float32.
-    name : str
-        What errors call it.
-
-    Returns
-    -------
-    numpy array, DeviceArray, DeviceCSR, or (data, indices, indptr, shape)
-        The last of sparse tensors of the CPU: numpy arrays for scipy to put together.
+    Of sparse tensors of the CPU these are (data, indices, indptr, shape), for scipy.
     """
     _refuse_strange(tensor, name)
     if not is_on_device(tensor):
@@ -177,3 +168,66 @@ def as_device(name: Any) -> Any:
             f"device is {str(device)!r}, and there are {torch.cuda.device_count()} CUDA devices."
         )
     return device
+
+
+def to_numpy(array: DeviceArray) -> Any:
+    """Return a copy of an array as a numpy array; waits for the device."""
+    return array.tensor.cpu().numpy()
+
+
+def call_user(function: Callable[..., Any], *arrays: DeviceArray, **options: Any) -> DeviceArray:
+    """Call a user's function of tensors; refuse one that cannot take them, or returns no tensor."""
+    device = arrays[0].device
+    name = getattr(function, "__name__", type(function).__name__)
+    try:
+        found = function(*unwrapped(arrays), **options)
+    except TypeError as error:
+        raise TypeError(
+            f"{name} was called with tensors on {device}, and raised: {error}. Give a function of "
+            "tensors, or bring data and model to the CPU by kernelatoms.to_device(..., 'cpu')."
+        ) from error
+    if not isinstance(found, torch.Tensor) or found.device != device:
+        raise TypeError(
+            f"{name} was called with tensors on {device} and must return one there, not "
+            f"{type(found).__name__}."
+        )
+    return DeviceArray(widened(found.detach()))
+
+
+def on_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a function of tensors take and return DeviceArrays.
+
+    Callables among its arguments are functions of DeviceArrays: they get these, and their results
+    are passed on as tensors.
+    """
+
+    @functools.wraps(function)
+    def outside(*args: Any, **kwargs: Any) -> Any:
+        with torch.no_grad(), _device_of((*args, *kwargs.values())):
+            return wrapped(
+                function(
+                    *(_given(value) for value in args),
+                    **{name: _given(value) for name, value in kwargs.items()},
+                )
+            )
+
+    return outside
+
+
+def _device_of(values: tuple[Any, ...]) -> Any:
+    """Return a context in which kernels are launched on the card of the first array, if on one."""
+    for value in values:
+        first = value[0] if type(value) is tuple and value else value
+        if isinstance(first, DeviceArray):
+            return on_card(first.device)
+    return nullcontext()
+
+
+def _given(value: Any) -> Any:
+    if not callable(value) or isinstance(value, type):
+        return unwrapped(value)
+
+    def inside(*args: Any) -> Any:
+        return unwrapped(value(*(wrapped(arg) for arg in args)))
+
+    return inside

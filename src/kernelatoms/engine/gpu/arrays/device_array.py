@@ -3,14 +3,14 @@
 It wraps one tensor and implements numpy's protocols (``__array_ufunc__``, ``__array_function__``)
 and the methods of its arrays, as CuPy's arrays do. Types of results are numpy's. A function without
 an implementation raises a TypeError that names it. Nothing is copied to the host except by
-``to_numpy``; numpy arrays among operands are copied to the device.
+``to_numpy``; numpy arrays among operands are copied to the device. ``DeviceCSR``, for sparse codes,
+has the part of scipy's API that is used.
 
 See docs/decisions/008-device-arrays.md.
 """
 
-import functools
+import warnings
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -18,9 +18,13 @@ import torch
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from kernelatoms.engine.gpu.arrays import ufuncs
-from kernelatoms.engine.gpu.arrays.dtypes import from_host, numpy_dtype, torch_dtype, widened
-from kernelatoms.engine.gpu.arrays.functions import FUNCTIONS
-from kernelatoms.engine.gpu.arrays.work import on_card
+from kernelatoms.engine.gpu.arrays.functions import FUNCTIONS, NEW
+from kernelatoms.engine.gpu.arrays.ufuncs import from_host, numpy_dtype, torch_dtype
+
+with warnings.catch_warnings():
+    # torch warns once per process that sparse tensors are in beta.
+    warnings.simplefilter("ignore")
+    torch.sparse_csr_tensor([0, 0], torch.zeros(0, dtype=torch.int64), torch.zeros(0), (1, 1))
 
 
 class DeviceArray(NDArrayOperatorsMixin):
@@ -52,15 +56,15 @@ class DeviceArray(NDArrayOperatorsMixin):
         return wrapped(found) if out is None else out[0]
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        ours = FUNCTIONS.get(function)
-        if ours is None:
-            raise TypeError(f"np.{function.__name__} is not known of arrays on {self.device}.")
         device = self.device
+        ours = FUNCTIONS.get(function) or NEW.get(function)
+        if ours is None:
+            raise TypeError(f"np.{function.__name__} is not known of arrays on {device}.")
         for name in ("device", "order"):  # of numpy's own, for arrays made like this one
             kwargs.pop(name, None)
+        where = {"on": device} if function in NEW else {}
         with torch.no_grad():
-            args, kwargs = _moved(args, device), _moved(kwargs, device)
-            return wrapped(ours(*args, on=device, **kwargs))
+            return wrapped(ours(*_moved(args, device), **_moved(kwargs, device), **where))
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         raise TypeError(
@@ -178,12 +182,12 @@ class DeviceArray(NDArrayOperatorsMixin):
     # Indexing
 
     def __getitem__(self, key: Any) -> "DeviceArray":
-        places, flipped = _places(key, self.device, self.ndim)
+        places, flipped = _places(key, self.device)
         found = self.tensor[places]
         return DeviceArray(found.flip(flipped) if flipped else found)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        places, flipped = _places(key, self.device, self.ndim)
+        places, flipped = _places(key, self.device)
         if flipped:
             raise TypeError("Arrays on a device cannot be assigned to with negative steps.")
         value = unwrapped(value)
@@ -216,20 +220,21 @@ for _name in (
 # Indices ------------------------------------------------------------------------------------------
 
 
-def _places(key: Any, device: Any, ndim: int) -> tuple[Any, list[int]]:
+def _places(key: Any, device: Any) -> tuple[Any, list[int]]:
     """Return an index as torch takes it, and the axes to flip afterwards."""
     keys = key if isinstance(key, tuple) else (key,)
-    backwards = [isinstance(k, slice) and k.step is not None and int(k.step) < 0 for k in keys]
-    if not any(backwards):
+    flipped = [
+        axis
+        for axis, k in enumerate(keys)
+        if isinstance(k, slice) and k.step is not None and int(k.step) < 0
+    ]
+    if not flipped:
         return tuple(_place(k, device) for k in keys), []
     if not all(isinstance(k, slice) for k in keys):
         raise TypeError("Slices with negative steps can only be combined with other slices.")
-    if any(
-        turned and k != slice(None, None, -1) for k, turned in zip(keys, backwards, strict=True)
-    ):
+    if any(keys[axis] != slice(None, None, -1) for axis in flipped):
         raise TypeError("Of slices with negative steps only [::-1] is supported.")
-    kept = tuple(slice(None) if turned else k for k, turned in zip(keys, backwards, strict=True))
-    return kept, [axis for axis, turned in enumerate(backwards) if turned]
+    return tuple(slice(None) if i in flipped else k for i, k in enumerate(keys)), flipped
 
 
 def _place(key: Any, device: Any) -> Any:
@@ -247,7 +252,7 @@ def _place(key: Any, device: Any) -> Any:
     return key
 
 
-# Conversion ---------------------------------------------------------------------------------------
+# Tensors in and out ---------------------------------------------------------------------------
 
 
 def unwrapped(value: Any) -> Any:
@@ -281,64 +286,85 @@ def _moved(value: Any, device: Any) -> Any:
     return value
 
 
-def to_numpy(array: DeviceArray) -> Any:
-    """Return a copy of an array as a numpy array; waits for the device."""
-    return array.tensor.cpu().numpy()
+# Sparse codes -------------------------------------------------------------------------------------
 
 
-def call_user(function: Callable[..., Any], *arrays: DeviceArray, **options: Any) -> DeviceArray:
-    """Call a user's function of tensors; refuse one that cannot take them, or returns no tensor."""
-    device = arrays[0].device
-    name = getattr(function, "__name__", type(function).__name__)
-    try:
-        found = function(*unwrapped(arrays), **options)
-    except TypeError as error:
-        raise TypeError(
-            f"{name} was called with tensors on {device}, and raised: {error}. Give a function of "
-            "tensors, or bring data and model to the CPU by kernelatoms.to_device(..., 'cpu')."
-        ) from error
-    if not isinstance(found, torch.Tensor) or found.device != device:
-        raise TypeError(
-            f"{name} was called with tensors on {device} and must return one there, not "
-            f"{type(found).__name__}."
-        )
-    return DeviceArray(widened(found.detach()))
+class DeviceCSR:
+    """A matrix in compressed rows.
 
-
-def on_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a function of tensors take and return DeviceArrays.
-
-    Callables among its arguments are functions of DeviceArrays: they get these, and their results
-    are passed on as tensors.
+    Row s holds ``data[indptr[s]:indptr[s + 1]]`` in the columns ``indices`` of these places,
+    ascending: ``indices`` are int32, ``indptr`` int64.
     """
 
-    @functools.wraps(function)
-    def outside(*args: Any, **kwargs: Any) -> Any:
-        with torch.no_grad(), _device_of((*args, *kwargs.values())):
-            return wrapped(
-                function(
-                    *(_given(value) for value in args),
-                    **{name: _given(value) for name, value in kwargs.items()},
-                )
-            )
+    def __init__(
+        self, data: DeviceArray, indices: DeviceArray, indptr: DeviceArray, shape: tuple[int, int]
+    ) -> None:
+        self.data, self.indices, self.indptr, self.shape = data, indices, indptr, shape
 
-    return outside
+    ndim = 2
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of its numbers."""
+        return self.data.dtype
+
+    @property
+    def device(self) -> Any:
+        """Where its numbers are."""
+        return self.data.device
+
+    @property
+    def nnz(self) -> int:
+        """The number of stored elements."""
+        return len(self.data)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def astype(self, dtype: Any, copy: bool = True) -> "DeviceCSR":
+        """Return the matrix with its numbers in another type."""
+        if not copy and self.dtype == dtype:
+            return self
+        return DeviceCSR(self.data.astype(dtype), self.indices, self.indptr, self.shape)
+
+    def rows(self) -> Any:
+        """Return the row of every stored element, a tensor (n_nonzero,)."""
+        counts = torch.diff(self.indptr.tensor)
+        numbers = torch.arange(self.shape[0], device=self.device)
+        return torch.repeat_interleave(numbers, counts, output_size=self.nnz)
+
+    def toarray(self) -> DeviceArray:
+        """Return the dense matrix."""
+        out = torch.zeros(self.shape, dtype=torch_dtype(self.dtype), device=self.device)
+        out[self.rows(), self.indices.tensor.long()] = self.data.tensor
+        return DeviceArray(out)
+
+    def __matmul__(self, other: Any) -> DeviceArray:
+        """Return the product with a dense matrix (n_columns, m), in numpy's type for both."""
+        dtype = np.result_type(self.dtype, other.dtype)
+        right = other.astype(dtype, copy=False).tensor
+        made = torch.zeros((self.shape[0], right.shape[1]), dtype=right.dtype, device=self.device)
+        if self.nnz:
+            # A weighted sum of the rows that the columns name: one pass, in a fixed order.
+            made = torch.nn.functional.embedding_bag(
+                self.indices.tensor.long(), right, self.indptr.tensor[:-1].long(), mode="sum",
+                per_sample_weights=self.data.tensor.to(right.dtype),
+            )  # fmt: skip
+        return DeviceArray(made)
 
 
-def _device_of(values: tuple[Any, ...]) -> Any:
-    """Return a context in which kernels are launched on the card of the first array, if on one."""
-    for value in values:
-        first = value[0] if type(value) is tuple and value else value
-        if isinstance(first, DeviceArray):
-            return on_card(first.device)
-    return nullcontext()
+def csr(data: Any, indices: Any, indptr: Any, n_columns: int) -> DeviceCSR:
+    """Return codes as a matrix of so many columns: values, their atoms, where signals begin."""
+    indptr = indptr.astype(np.int64, copy=False)
+    shape = (len(indptr) - 1, int(n_columns))
+    return DeviceCSR(data, indices.astype(np.int32, copy=False), indptr, shape)
 
 
-def _given(value: Any) -> Any:
-    if not callable(value) or isinstance(value, type | np.dtype | torch.dtype):
-        return unwrapped(value)
-
-    def inside(*args: Any) -> Any:
-        return unwrapped(value(*(wrapped(arg) for arg in args)))
-
-    return inside
+def stacked(parts: list[DeviceCSR]) -> DeviceCSR:
+    """Return matrices of the same columns under each other."""
+    starts = np.concatenate([part.indptr[1:] - part.indptr[:-1] for part in parts])
+    indptr = np.concatenate([np.zeros(1, np.int64, like=starts), np.cumsum(starts)])
+    data, indices = (
+        np.concatenate([getattr(part, name) for part in parts]) for name in ("data", "indices")
+    )
+    return csr(data, indices, indptr, parts[0].shape[1])

@@ -5,8 +5,7 @@ from typing import Any
 import torch
 
 from kernelatoms.engine.cpu.scale import check_scaled_codes, safe_range
-from kernelatoms.engine.gpu.arrays.dtypes import numpy_dtype, torch_dtype
-from kernelatoms.engine.gpu.arrays.ufuncs import ldexp
+from kernelatoms.engine.gpu.arrays.ufuncs import ldexp, numpy_dtype, torch_dtype
 from kernelatoms.engine.gpu.arrays.work import compiles_for
 
 

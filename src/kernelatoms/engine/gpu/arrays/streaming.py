@@ -15,7 +15,7 @@ import torch
 
 from kernelatoms.engine.gpu.arrays.conversion import as_device, is_on_device, undisturbed
 from kernelatoms.engine.gpu.arrays.device_array import DeviceArray
-from kernelatoms.engine.gpu.arrays.dtypes import torch_dtype
+from kernelatoms.engine.gpu.arrays.ufuncs import torch_dtype
 from kernelatoms.engine.gpu.arrays.work import free_bytes, on_card
 
 # Copies of so many bytes are shared among so many threads.
@@ -165,48 +165,36 @@ def stream(
         ``keep(answer, fetch, start, stop)`` takes in an answer, in the order of the rows;
         ``fetch`` brings an array of it to the host, in memory that is another's afterwards.
     """
-    start, n_rows = 0, len(rows)
-    while start < n_rows:
-        kept = [start]
+    n_rows, kept = len(rows), 0
+
+    def fetch_all(answer: Any, done: Any, first: int, last: int) -> None:
+        nonlocal kept
+        keep(answer, lambda array: transfers.fetch(array, done), first, last)
+        kept = last
+
+    def stream_on(pool: ThreadPoolExecutor) -> None:
+        coming = pool.submit(transfers.load, rows[kept : kept + step])
+        going: Future[None] | None = None
+        for first in range(kept, n_rows, step):
+            last = min(first + step, n_rows)
+            block = transfers.arrived(coming.result())
+            if last < n_rows:
+                coming = pool.submit(transfers.load, rows[last : last + step])
+            answer = work(block, first, last)
+            done = transfers.mark()
+            if going is not None:
+                going.result()
+            going = pool.submit(fetch_all, answer, done, first, last)
+        if going is not None:
+            going.result()
+
+    while kept < n_rows:
         try:
             with ThreadPoolExecutor(2, "kernelatoms-copies", transfers.begin_thread) as pool:
-                _stream_from(rows, start, step, transfers, work, keep, pool, kept)
+                stream_on(pool)
         except torch.cuda.OutOfMemoryError as error:
             if step == 1:
                 raise DeviceMemoryError(str(error)) from error
-            step = max(1, min(step, n_rows - kept[-1]) // 2)
-        start = kept[-1]
-        if start < n_rows and transfers.on_card:
+            step = max(1, min(step, n_rows - kept) // 2)
+        if kept < n_rows and transfers.on_card:
             torch.cuda.empty_cache()
-
-
-def _stream_from(
-    rows: Any,
-    start: int,
-    step: int,
-    transfers: Transfers,
-    work: Callable[..., Any],
-    keep: Callable[..., None],
-    pool: ThreadPoolExecutor,
-    kept: list[int],
-) -> None:
-    """Work on the rows from ``start`` on; ``kept`` ends in the first row not yet kept."""
-
-    def fetch_all(answer: Any, done: Any, first: int, last: int) -> None:
-        keep(answer, lambda array: transfers.fetch(array, done), first, last)
-        kept.append(last)
-
-    coming = pool.submit(transfers.load, rows[start : start + step])
-    going: Future[None] | None = None
-    for first in range(start, len(rows), step):
-        last = min(first + step, len(rows))
-        block = transfers.arrived(coming.result())
-        if last < len(rows):
-            coming = pool.submit(transfers.load, rows[last : last + step])
-        answer = work(block, first, last)
-        done = transfers.mark()
-        if going is not None:
-            going.result()
-        going = pool.submit(fetch_all, answer, done, first, last)
-    if going is not None:
-        going.result()

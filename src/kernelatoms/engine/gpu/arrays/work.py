@@ -52,14 +52,8 @@ def fitting_blocks(
 ) -> Iterator[tuple[slice, Result]]:
     """Yield blocks of rows and ``code(start, stop)`` of each, smaller ones where memory is short.
 
-    Parameters
-    ----------
-    code : callable
-        What codes signals ``start`` to ``stop``.
-    n_rows, block : int
-        How many signals there are, and how many to try at once.
-    device : torch.device, optional
-        Where they are coded, if that is known.
+    ``block`` is how many of the ``n_rows`` signals to try at once; ``device`` is where they are
+    coded, if that is known.
     """
     start = 0
     while start < n_rows:
@@ -145,6 +139,13 @@ def in_parts(n: int, step: int) -> Iterator[slice]:
 def on_card(device: torch.device) -> AbstractContextManager[None]:
     """Return a context in which kernels are launched on a device, if it is a card."""
     return torch.cuda.device(device) if device.type == "cuda" else nullcontext()
+
+
+def processors(device: torch.device, of_host: int) -> int:
+    """Return how many multiprocessors a card has, or what counts for that on the host."""
+    if device.type != "cuda":
+        return of_host
+    return int(torch.cuda.get_device_properties(device).multi_processor_count)
 
 
 def memory_for_a_block(device: torch.device, wanted: int, share_of_free: float = 1 / 4) -> int:

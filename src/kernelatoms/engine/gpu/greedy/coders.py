@@ -13,9 +13,16 @@ from torch import Tensor
 from kernelatoms.engine.gpu.arrays.linalg import matmul
 from kernelatoms.engine.gpu.arrays.work import compiles_for, memory_for_a_block
 from kernelatoms.engine.gpu.greedy.half_precision import ready_atoms, ready_gram, unrounded
-from kernelatoms.engine.gpu.greedy.sources import TILE
-from kernelatoms.engine.gpu.greedy.steps import code_gram, code_local, code_rows, code_with_requests
-from kernelatoms.engine.greedy_limits import Limits
+from kernelatoms.engine.gpu.greedy.sources import (
+    TILE,
+    AtomRows,
+    GramRows,
+    RequestedRows,
+    Rules,
+    Source,
+    local_gram_rows,
+)
+from kernelatoms.engine.gpu.greedy.steps import Picks, pursue
 
 # What the kernels hold: atoms of a Gram matrix, and nonzeros.
 _ATOMS_IN_REGISTERS, _MOST_NONZERO = 4096, 64
@@ -30,15 +37,14 @@ _LAST = torch.iinfo(torch.int32).max
 class PursuitSpec(NamedTuple):
     """Size and options of a pursuit."""
 
+    n_signals: int
     n_atoms: int
     n_nonzero: int
     stop_at: Tensor | None  # (n_signals,) float64
     relative: bool
-    use_ols: bool
-    positive: bool
+    rules: Rules
     dtype: torch.dtype
     device: torch.device
-    limits: Limits
     leave_unsettled: bool
 
 
@@ -59,15 +65,12 @@ class Coder(NamedTuple):
         what rounding ended.
     ascending : bool
         Whether picked atoms come in ascending order.
-    takes_rows : bool
-        Whether ``own`` are signals, not correlations.
     """
 
     code: Callable[..., tuple[Tensor, ...]]
     bytes_per_signal: int
     settles_all: bool = True
     ascending: bool = False
-    takes_rows: bool = False
 
 
 class Coders(NamedTuple):
@@ -87,7 +90,7 @@ def choose_coder(form: str, shared: tuple[Any, ...], spec: PursuitSpec) -> Coder
     shared : tuple
         What all signals share: gram and norms2; nothing; gram_rows and norms2; atoms and norms2;
         gram, norms2 and atoms.
-    asked : PursuitSpec
+    spec : PursuitSpec
         What is asked for.
     """
     plain = plain_coder(form, shared, spec)
@@ -97,7 +100,7 @@ def choose_coder(form: str, shared: tuple[Any, ...], spec: PursuitSpec) -> Coder
 
 def codes_rows_over_gram(spec: PursuitSpec) -> bool:
     """Whether the coder multiplies rows and atoms faster itself."""
-    return compiles_for(spec.device) and _fits_kernels(spec) and not spec.use_ols
+    return compiles_for(spec.device) and _fits_kernels(spec) and not spec.rules.use_ols
 
 
 def _fits_kernels(spec: PursuitSpec) -> bool:
@@ -105,7 +108,7 @@ def _fits_kernels(spec: PursuitSpec) -> bool:
 
 
 def _fits_screens(spec: PursuitSpec) -> bool:
-    return spec.dtype == torch.float32 and spec.n_atoms > 0 and not spec.use_ols
+    return spec.dtype == torch.float32 and spec.n_atoms > 0 and not spec.rules.use_ols
 
 
 def fast_coder(form: str, shared: tuple[Any, ...], spec: PursuitSpec) -> Coder | None:
@@ -113,10 +116,10 @@ def fast_coder(form: str, shared: tuple[Any, ...], spec: PursuitSpec) -> Coder |
     most = min(spec.n_nonzero, spec.n_atoms)
     capped = min(most, _MOST_NONZERO if spec.stop_at is None else _MOST_NONZERO // 2)
     n_bytes = 16 * (capped + 2)
-    options: dict[str, Any] = {"n_nonzero": capped, "positive": spec.positive}
+    options: dict[str, Any] = {"n_nonzero": capped, "positive": spec.rules.positive}
     if form in ("gram", "gram and rows") and _fits_kernels(spec):
         code, of_signal = _gram_coder(shared, spec, options)
-        settles_all = capped == most and not spec.use_ols
+        settles_all = capped == most and not spec.rules.use_ols
     elif form == "rows" and _fits_screens(spec):
         from kernelatoms.engine.gpu.greedy import many_atoms, screens
 
@@ -128,7 +131,7 @@ def fast_coder(form: str, shared: tuple[Any, ...], spec: PursuitSpec) -> Coder |
         return None
     return Coder(
         partial(_without_the_capped, code, capped < most), n_bytes + of_signal,
-        settles_all=settles_all, ascending=True, takes_rows=form != "gram",
+        settles_all=settles_all, ascending=True,
     )  # fmt: skip
 
 
@@ -144,7 +147,7 @@ def _gram_coder(
 
     gram, norms2, *rows = shared
     ready = ready_gram(gram)
-    if spec.use_ols:
+    if spec.rules.use_ols:
         code = partial(kernels.code_gram, ready, use_ols=True, **options)
         return code, 12 * spec.n_atoms
 
@@ -215,37 +218,42 @@ def plain_coder(form: str, shared: tuple[Any, ...], spec: PursuitSpec) -> Coder:
     most = min(spec.n_nonzero, n_atoms)
     if spec.stop_at is not None:
         most = min(most, _LIKELY_NONZERO)
-    options: dict[str, Any] = {
-        "n_nonzero": spec.n_nonzero, "use_ols": spec.use_ols, "positive": spec.positive,
-        "limits": spec.limits,
-    }  # fmt: skip
     # Directions and products with them; codes as they are kept and as they are returned.
     n_bytes = 3 * size * most**2 + 64 * (most + 1)
     # Correlations as they come and as they are used, what is left of them, a step, and scores.
-    wide = (9 if spec.use_ols else 5) * size * n_atoms
-    if form == "gram":
-        return Coder(partial(code_gram, *shared, **options), n_bytes + wide)
-    if form == "gram and rows":
-        gram, norms2, atoms = shared
-
-        def code(signals: Tensor, until: Tensor) -> tuple[Tensor, ...]:
-            return code_gram(gram, norms2, matmul(signals, atoms.T), until, **options)
-
-        return Coder(code, n_bytes + wide, takes_rows=True)
-    if form == "local":
-        grams = 2 * size * n_atoms**2
-        return Coder(partial(code_local, **options), n_bytes + wide + grams)
+    wide = (9 if spec.rules.use_ols else 5) * size * n_atoms
+    source: Callable[..., Source]
     if form == "rows":
-        n_features = shared[0].shape[1]
+        atoms, norms2 = shared
+        n_features = atoms.shape[1]
+        source = partial(AtomRows, atoms, norms2, spec.rules)
         n_bytes += size * (10 * n_features + 3 * min(n_atoms, TILE))
-        n_bytes += 2 * size * n_atoms if spec.use_ols else 0
-        return Coder(partial(code_rows, *shared, **options), n_bytes)
-    (gram_rows, norms2), n_rows = shared, n_atoms
-    memory = memory_for_a_block(spec.device, 2 * size * n_atoms**2)
-    if 2 * size * n_atoms**2 > memory:
-        n_rows = max(1, memory // (2 * size * n_atoms))
-        wide += most * size * n_atoms
-    return Coder(partial(code_with_requests, gram_rows, norms2, n_rows, **options), n_bytes + wide)
+        n_bytes += 2 * size * n_atoms if spec.rules.use_ols else 0
+        return Coder(partial(_code_plainly, source, spec.n_nonzero), n_bytes)
+    n_bytes += wide
+    if form == "local":
+        source = partial(local_gram_rows, spec.rules)
+        n_bytes += 2 * size * n_atoms**2
+    elif form == "requests":
+        (gram_rows, norms2), n_rows = shared, n_atoms
+        memory = memory_for_a_block(spec.device, 2 * size * n_atoms**2)
+        if 2 * size * n_atoms**2 > memory:
+            n_rows = max(1, memory // (2 * size * n_atoms))
+            n_bytes += most * size * n_atoms
+        source = partial(RequestedRows, gram_rows, norms2, n_rows, spec.rules)
+    else:
+        gram, norms2, *rows = shared
+
+        def source(own: Tensor) -> Source:
+            corr = matmul(own, rows[0].T) if rows else own
+            return GramRows(gram, norms2[None], spec.rules, corr)
+
+    return Coder(partial(_code_plainly, source, spec.n_nonzero), n_bytes)
+
+
+def _code_plainly(source: Callable[..., Source], n_nonzero: int, *own: Tensor) -> Picks:
+    *numbers, until = own
+    return pursue(source(*numbers), until, n_nonzero)
 
 
 def code_with_fallback(

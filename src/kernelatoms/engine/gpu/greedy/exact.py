@@ -15,8 +15,6 @@ float64, that of signals and codes alone (``exact`` of ``engine/cpu/greedy.py``)
 See docs/decisions/009-gpu-precision.md.
 """
 
-from typing import Any
-
 import torch
 import triton
 import triton.language as tl
@@ -167,41 +165,14 @@ def code_exactly(
     positive: bool = False,
     exact: bool = False,
 ) -> Coded:
-    """Code signals of float32 by OMP in float64.
+    """Code signals of float32 by OMP in float64; unsettled is what rounding ended.
 
-    Parameters
-    ----------
-    gram : (n_atoms, n_atoms) float64
-        Inner products of the atoms.
-    corr : (n_signals, n_atoms) float64
-        Inner products of signals and atoms.
-    until : (n_signals,) float64
-        Stop when this much energy is explained; infinite to stop on sparsity alone.
-    n_nonzero : int
-        The most atoms of a code.
-    positive : bool
-        Non-negative codes.
-    exact : bool
-        Inner products have the digits of float64.
-
-    Returns
-    -------
-    Coded
-        Unsettled is what rounding ended.
+    Inner products ``gram`` and ``corr`` are float64, ``exact`` if they have all of its digits.
+    Other arguments are those of ``kernels.code_gram``.
     """
     n_signals, n_atoms = corr.shape
     K, M = triton.next_power_of_2(max(n_nonzero, 2)), triton.next_power_of_2(max(n_atoms, 32))
-
-    def empty(*shape: int, dtype: torch.dtype) -> Any:
-        return torch.empty(shape, dtype=dtype, device=corr.device)
-
-    coded = Coded(
-        empty(n_signals, n_nonzero, dtype=torch.int32),
-        empty(n_signals, n_nonzero, dtype=torch.float32),
-        empty(n_signals, dtype=torch.int32),
-        empty(n_signals, dtype=torch.float64),
-        torch.zeros(n_signals, dtype=torch.int8, device=corr.device),
-    )
+    coded = Coded.empty(n_signals, n_nonzero, corr.device)
     if n_signals:
         _pursue_exactly[(n_signals,)](
             corr.contiguous(), gram, until, *coded, n_atoms, n_nonzero, K=K, M=M,

@@ -34,6 +34,7 @@ import torch
 import triton
 import triton.language as tl
 
+from kernelatoms.engine.gpu.arrays.work import processors
 from kernelatoms.engine.gpu.greedy.half_precision import GramForScreens, HalvedAtoms
 
 # As in engine/cpu/greedy_loops.py: shares of the energy that rounding may change; what counts as
@@ -274,6 +275,18 @@ class Coded(NamedTuple):
     explained: torch.Tensor
     unsettled: torch.Tensor
 
+    @classmethod
+    def empty(cls, n_signals: int, n_nonzero: int, device: torch.device) -> "Coded":
+        """Return memory for codes."""
+        shape = (n_signals, n_nonzero)
+        return cls(
+            torch.empty(shape, dtype=torch.int32, device=device),
+            torch.empty(shape, dtype=torch.float32, device=device),
+            torch.empty(n_signals, dtype=torch.int32, device=device),
+            torch.empty(n_signals, dtype=torch.float64, device=device),
+            torch.empty(n_signals, dtype=torch.int8, device=device),
+        )
+
 
 def code_gram(
     ready: GramForScreens,
@@ -289,7 +302,7 @@ def code_gram(
     Parameters
     ----------
     ready : GramForScreens
-        The atoms, by ``ready_gram``.
+        The atoms, by ``half_precision.ready_gram``.
     corr : (n_signals, n_atoms) float32
         Inner products of signals and atoms.
     until : (n_signals,) float64
@@ -317,21 +330,9 @@ def code_rows(
     *,
     positive: bool = False,
 ) -> Coded:
-    """Code a block of signals, float32, by OMP over rows: products with all atoms are halved too.
+    """Code signals (n_signals, n_features) by OMP: products with all atoms are halved too.
 
-    Parameters
-    ----------
-    ready, atoms
-        The atoms, by ``ready_gram`` and ``ready_atoms``.
-    signals : (n_signals, n_features) float32
-        The rows.
-    until, n_nonzero, positive
-        As of ``code_gram``.
-
-    Returns
-    -------
-    Coded
-        As of ``code_gram``.
+    ``atoms`` are by ``half_precision.ready_atoms``; the rest is as of ``code_gram``.
     """
     n_signals, n_features = signals.shape
     halves = torch.empty_like(signals, dtype=torch.float16)
@@ -356,26 +357,22 @@ def _launch(
     options: dict[str, bool],
 ) -> Coded:
     """Run the kernel."""
-    n_signals, n_atoms, device = len(corr), len(ready.norms2), corr.device
+    n_signals, n_atoms = len(corr), len(ready.norms2)
     # At least as many places as rows are read at once.
     K, M = triton.next_power_of_2(max(n_nonzero, 4)), triton.next_power_of_2(max(n_atoms, 32))
-    indices = torch.empty((n_signals, n_nonzero), dtype=torch.int32, device=device)
-    values = torch.empty((n_signals, n_nonzero), dtype=torch.float32, device=device)
-    counts = torch.empty(n_signals, dtype=torch.int32, device=device)
-    explained = torch.empty(n_signals, dtype=torch.float64, device=device)
-    unsettled = torch.empty(n_signals, dtype=torch.int8, device=device)
+    coded = Coded.empty(n_signals, n_nonzero, corr.device)
     if n_signals:
-        programs = min(n_signals, _processors(device) * _PROGRAMS_A_PROCESSOR)
-        scratch = torch.empty(programs * (K * K + 2 * K), dtype=torch.float32, device=device)
+        programs = min(n_signals, processors(corr.device, 1) * _PROGRAMS_A_PROCESSOR)
+        scratch = torch.empty(programs * (K * K + 2 * K), dtype=torch.float32, device=corr.device)
         signals, atoms, sizes, corr_numbers, n_features = rows
         _pursue[(programs,)](
-            corr, ready.gram, ready.half, ready.norms2, until, indices, values, counts, explained,
-            unsettled, scratch, signals, atoms, sizes, ready.numbers, corr_numbers, n_signals,
-            n_atoms, n_nonzero, ready.gram.stride(0), corr.stride(0), n_features,
+            corr, ready.gram, ready.half, ready.norms2, until, *coded, scratch, signals, atoms,
+            sizes, ready.numbers, corr_numbers, n_signals, n_atoms, n_nonzero,
+            ready.gram.stride(0), corr.stride(0), n_features,
             K=K, M=M, F=128 if n_features <= 256 else 256, EVEN=ready.gram.stride(0) == M,
             **options, **_layout(K, M),
         )  # fmt: skip
-    return Coded(indices, values, counts, explained, unsettled)
+    return coded
 
 
 def _layout(K: int, M: int) -> dict[str, Any]:
@@ -389,9 +386,3 @@ def _layout(K: int, M: int) -> dict[str, Any]:
     if M <= 1024 and warps == 1:
         return {"num_warps": 1, "R": 4, "maxnreg": 128, "enable_fp_fusion": True}
     return {"num_warps": warps, "R": 2, "enable_fp_fusion": True}
-
-
-def _processors(device: Any) -> int:
-    if device.type != "cuda":
-        return 1
-    return int(torch.cuda.get_device_properties(device).multi_processor_count)

@@ -352,25 +352,9 @@ def code_rows(
     *,
     positive: bool = False,
 ) -> Coded:
-    """Code a block of signals, float32.
+    """Code signals (n_signals, n_features) float32 over ``screens.ready_atoms``.
 
-    Parameters
-    ----------
-    ready : AtomsForScreens
-        The atoms, by ``ready_atoms``.
-    signals : (n_signals, n_features) float32
-        The rows.
-    until : (n_signals,) float64
-        Stop when this much energy is explained; infinite to stop on sparsity alone.
-    n_nonzero : int
-        The most atoms of a code.
-    positive : bool
-        Non-negative codes.
-
-    Returns
-    -------
-    Coded
-        ``unsettled`` signals are to be coded again by exact steps.
+    The rest is as of ``kernels.code_gram``.
     """
     n_signals, n_features = signals.shape
     n_atoms, device = len(ready.atoms), signals.device

@@ -27,6 +27,7 @@ from kernelatoms.engine.gpu.greedy.coders import (
     code_with_fallback,
     codes_rows_over_gram,
 )
+from kernelatoms.engine.gpu.greedy.sources import Rules
 from kernelatoms.engine.greedy_limits import (
     check_arguments,
     energy_to_explain,
@@ -90,10 +91,7 @@ def omp(
     else:
         coders = choose_coder("gram", (gram, norms2), spec)
         code = _coding_products(coders, spec, products, longest)
-
-    return _in_blocks(
-        code, n_signals, n_nonzero, coders.chosen.bytes_per_signal, ragged, leave_unsettled, norms2
-    )
+    return _in_blocks(code, spec, coders.chosen.bytes_per_signal, ragged)
 
 
 def omp_local(
@@ -128,9 +126,7 @@ def omp_local(
         names = candidates[start:stop]
         return _code_block(coders, spec, start, (grams, corr), energy, longest, names=names)
 
-    return _in_blocks(
-        code, n_signals, n_nonzero, coders.chosen.bytes_per_signal, ragged, leave_unsettled, like
-    )
+    return _in_blocks(code, spec, coders.chosen.bytes_per_signal, ragged)
 
 
 def omp_without_gram(
@@ -170,50 +166,28 @@ def omp_without_gram(
         check_shape(signals, "signals", (n_signals, *atoms.shape[1:]))
         coders = choose_coder("rows", (atoms.to(norms2.dtype).contiguous(), norms2), spec)
         code = _coding_rows(coders, spec, signals, energy, longest)
-    return _in_blocks(
-        code, n_signals, n_nonzero, coders.chosen.bytes_per_signal, ragged, leave_unsettled, norms2
-    )
+    return _in_blocks(code, spec, coders.chosen.bytes_per_signal, ragged)
 
 
 def _in_blocks(
-    code: Callable[[int, int], BlockCodes],
-    n_signals: int,
-    n_nonzero: int,
-    bytes_per_signal: int,
-    ragged: bool,
-    leave_unsettled: bool,
-    like: Tensor,
-) -> tuple[Tensor, ...]:
+    code: Callable[[int, int], BlockCodes], spec: PursuitSpec, bytes_per_signal: int, ragged: bool
+) -> Coded:
     """Code blocks of signals, smaller ones where memory is short, and put their codes together.
 
-    Parameters
-    ----------
-    code : callable
-        ``code(start, stop)`` returns indices (n, k), values (n, k), what is left (n,) of these
-        signals and which are unsettled (n,); k is at most ``n_nonzero``.
-    n_signals, n_nonzero : int
-        How many signals there are, and the most atoms of one.
-    bytes_per_signal : int
-        What a signal is thought to need.
-    ragged : bool
-        Return indptr, indices, values and left; else indices, values and left, padded.
-    leave_unsettled : bool
-        Return unsettled too, last.
-    like : tensor
-        Codes have its dtype and are on its device.
+    ``code(start, stop)`` returns indices (n, k), values (n, k), what is left (n,) of these signals
+    and which are unsettled (n,); k is at most ``n_nonzero``.
     """
-    block = max(
-        1, memory_for_a_block(like.device, n_signals * bytes_per_signal) // bytes_per_signal
-    )
-    left = like.new_empty(n_signals, dtype=torch.float64)
+    n_signals, device = spec.n_signals, spec.device
+    block = max(1, memory_for_a_block(device, n_signals * bytes_per_signal) // bytes_per_signal)
+    left = torch.empty(n_signals, dtype=torch.float64, device=device)
     unsettled = torch.empty_like(left, dtype=torch.bool)
-    last = (left, unsettled) if leave_unsettled else (left,)
-    counts = torch.zeros(n_signals + 1 if ragged else 0, dtype=torch.int64, device=like.device)
-    rows = 0 if ragged else n_signals
-    indices = torch.full((rows, n_nonzero), -1, dtype=torch.int32, device=like.device)
-    values = like.new_zeros((rows, n_nonzero))
+    last = (left, unsettled) if spec.leave_unsettled else (left,)
+    counts = torch.zeros(n_signals + 1 if ragged else 0, dtype=torch.int64, device=device)
+    shape = (0 if ragged else n_signals, spec.n_nonzero)
+    indices = torch.full(shape, -1, dtype=torch.int32, device=device)
+    values = torch.zeros(shape, dtype=spec.dtype, device=device)
     parts: list[tuple[Tensor, Tensor]] = [(indices.new_empty(0), values.new_empty(0))]
-    for here, found in fitting_blocks(code, n_signals, block, like.device):
+    for here, found in fitting_blocks(code, n_signals, block, device):
         k = found[0].shape[1]
         left[here], unsettled[here] = found[2], found[3]
         if ragged:
@@ -243,9 +217,10 @@ def _checked_spec(
     if stop_at is not None:
         stop_at = torch.as_tensor(stop_at, dtype=torch.float64, device=like.device)
     check_arguments(str(like.dtype).removeprefix("torch."), n_signals, n_nonzero, stop_at)
+    limits = limits_of(torch.finfo(like.dtype).eps, leave_unsettled, exact)
     return PursuitSpec(
-        len(like), n_nonzero, stop_at, relative, use_ols, positive, like.dtype, like.device,
-        limits_of(torch.finfo(like.dtype).eps, leave_unsettled, exact), leave_unsettled,
+        n_signals, len(like), n_nonzero, stop_at, relative, Rules(use_ols, positive, limits),
+        like.dtype, like.device, leave_unsettled,
     )  # fmt: skip
 
 

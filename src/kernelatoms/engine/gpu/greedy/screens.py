@@ -37,6 +37,8 @@ import torch
 import triton
 import triton.language as tl
 
+from kernelatoms.engine.gpu.arrays.work import processors
+
 #: In 8 bits: bounds hold up to so many standard deviations of a random rotation.
 SURE = 8.0
 _ATOMS_AT_ONCE = 1 << 16  # that are rounded together
@@ -163,13 +165,6 @@ def columns_per_step(eight_bits: bool) -> int:
 def is_hopper(device: torch.device) -> bool:
     """Whether a card is fast at numbers of 8 bits and copies tiles by itself."""
     return device.type == "cuda" and torch.cuda.get_device_capability(device)[0] == 9
-
-
-def _programs(device: torch.device) -> int:
-    """Return how many programs of a screen there are: two on every multiprocessor."""
-    if device.type != "cuda":
-        return 2
-    return 2 * torch.cuda.get_device_properties(device).multi_processor_count
 
 
 @triton.jit
@@ -370,7 +365,7 @@ def screen(
 
         a = TensorDescriptor.from_tensor(a, [_ROWS, columns])
         b = TensorDescriptor.from_tensor(b, [_ATOMS, columns])
-    programs = _programs(rounded.low.device)
+    programs = 2 * processors(rounded.low.device, 1)  # two on every multiprocessor
     _screen[(programs,)](
         a, b, keys, n_rows, ready.n_parts, wide,
         BM=_ROWS, BN=_ATOMS, BK=columns, GROUP=_GROUP, PROGRAMS=programs, POSITIVE=positive,

@@ -14,6 +14,7 @@ atoms and their inner products with the picked ones, and updates what a step cha
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -21,7 +22,7 @@ from torch.nn.functional import embedding_bag, pad
 
 from kernelatoms.engine.cpu.products import check_shape
 from kernelatoms.engine.gpu.arrays.linalg import matmul
-from kernelatoms.engine.greedy_limits import Limits, limits_of
+from kernelatoms.engine.greedy_limits import Limits
 
 #: Atoms whose correlations with a block of residuals are in memory at once.
 TILE = 4096
@@ -61,6 +62,14 @@ class Live:
         self.directions = pad(self.directions, (0, more, 0, more))
 
 
+class Rules(NamedTuple):
+    """How atoms are picked, and what counts as rounding."""
+
+    use_ols: bool  # by residual decrease instead of correlation
+    positive: bool  # only positive correlations
+    limits: Limits
+
+
 class Source:
     """Base class of sources.
 
@@ -68,25 +77,16 @@ class Source:
     ----------
     signals : (n_signals, width) float32 or float64
         What codes are subtracted from: correlations with all atoms, or the signals themselves.
-    n_atoms : int
-        The atoms that a signal can pick from.
-    use_ols, positive : bool
-        Select by residual decrease; only positive correlations.
-    limits : Limits, optional
-        What counts as rounding; by default that of the dtype of ``signals``.
+    norms2 : (1 or n_signals, n_atoms)
+        Squared norms of the atoms, one row per signal if each has its own.
+    rules : Rules
+        How atoms are picked.
     """
 
-    def __init__(
-        self,
-        signals: Tensor,
-        n_atoms: int,
-        use_ols: bool,
-        positive: bool,
-        limits: Limits | None = None,
-    ) -> None:
-        self.signals, self.n_atoms = signals, n_atoms
-        self.use_ols, self.positive = use_ols, positive
-        self.limits = limits or limits_of(torch.finfo(signals.dtype).eps)
+    def __init__(self, signals: Tensor, norms2: Tensor, rules: Rules) -> None:
+        self.signals, self.norms2, self.n_atoms = signals, norms2, norms2.shape[1]
+        self.own = len(norms2) > 1
+        self.use_ols, self.positive, self.limits = rules
 
     def best(self, live: Live) -> tuple[Tensor, Tensor]:
         """Return the atom (n,) that each signal would pick, and its correlation (n,)."""
@@ -102,7 +102,7 @@ class Source:
 
     def norms(self, which: Tensor, atoms: Tensor) -> Tensor:
         """Return the squared norms of atoms (n, m) of signals ``which``."""
-        raise NotImplementedError
+        return self.norms2[which[:, None], atoms] if self.own else self.norms2[0][atoms]
 
     def inner(self, which: Tensor, picked: Tensor, atom: Tensor) -> Tensor:
         """Return the inner products (n, k) of picked atoms (n, k) with one more (n,)."""
@@ -131,7 +131,8 @@ class Source:
 
     def first_beyond(self, which: Tensor) -> Tensor:
         """Return the squared norms (n, n_atoms) of all atoms, infinite for zero atoms."""
-        raise NotImplementedError
+        norms2 = self.norms2.masked_fill(self.norms2 <= 0, torch.inf)
+        return norms2[which] if self.own else norms2.expand(len(which), -1)
 
     def less_spanned(self, which: Tensor, beyond: Tensor, combined: Tensor) -> Tensor:
         """Return ``beyond`` with one direction more, as ``combined`` returned it, spanned."""
@@ -189,32 +190,15 @@ class Source:
 
 
 class GramRows(Source):
-    """Signals known by their correlations, atoms by rows of Gram matrices.
+    """Signals known by their correlations ``corr`` (n_signals, n_atoms), atoms by Gram matrices.
 
-    Parameters
-    ----------
-    table : (n_rows, n_atoms)
-        Rows of the Gram matrix, or of one small matrix after the other.
-    norms2 : (1 or n_signals, n_atoms)
-        Squared norms of the atoms, one row per signal if each has its own.
-    corr : (n_signals, n_atoms)
-        Inner products of signals and atoms; only read.
-    use_ols, positive, limits
-        As of ``Source``.
+    ``table`` (n_rows, n_atoms) has the rows of one, or of one small matrix after the other. Other
+    arguments are those of ``Source``.
     """
 
-    def __init__(
-        self,
-        table: Tensor,
-        norms2: Tensor,
-        corr: Tensor,
-        use_ols: bool,
-        positive: bool,
-        limits: Limits | None = None,
-    ) -> None:
-        super().__init__(corr, corr.shape[1], use_ols, positive, limits)
-        self.table, self.norms2 = table, norms2
-        self.own = len(norms2) > 1
+    def __init__(self, table: Tensor, norms2: Tensor, rules: Rules, corr: Tensor) -> None:
+        super().__init__(corr, norms2, rules)
+        self.table = table
 
     def best(self, live: Live) -> tuple[Tensor, Tensor]:
         """Return the atom (n,) that each signal would pick, and its correlation (n,)."""
@@ -225,10 +209,6 @@ class GramRows(Source):
         """Tell of which signals some atom by itself would explain more than ``least`` (n,)."""
         norms2 = self.norms2[live.which] if self.own else self.norms2
         return self._above(live.rest, least, norms2)
-
-    def norms(self, which: Tensor, atoms: Tensor) -> Tensor:
-        """Return the squared norms of atoms (n, m) of signals ``which``."""
-        return self.norms2[which[:, None], atoms] if self.own else self.norms2[0][atoms]
 
     def rows(self, which: Tensor, picked: Tensor) -> Tensor:
         """Return the rows of the table for picked atoms (n, k)."""
@@ -246,44 +226,35 @@ class GramRows(Source):
         """Return the products (n, n_atoms) of combined atoms with all atoms."""
         return _combined_rows(self.table, self.rows(which, picked), coefs)
 
-    def first_beyond(self, which: Tensor) -> Tensor:
-        """Return the squared norms (n, n_atoms) of all atoms, infinite for zero atoms."""
-        norms2 = self.norms2.masked_fill(self.norms2 <= 0, torch.inf)
-        return norms2[which] if self.own else norms2.expand(len(which), -1)
-
     def less_spanned(self, which: Tensor, beyond: Tensor, combined: Tensor) -> Tensor:
         """Return ``beyond`` with one direction more spanned."""
         norms2 = self.norms2[which] if self.own else self.norms2
         return self._left_beyond(beyond, combined, norms2)
 
 
+def local_gram_rows(rules: Rules, grams: Tensor, corr: Tensor) -> GramRows:
+    """Return the source of signals over atoms of their own: (n, K, K), (n, K)."""
+    n, n_local = corr.shape
+    norms2 = grams.diagonal(dim1=1, dim2=2).contiguous()
+    return GramRows(grams.reshape(n * n_local, n_local), norms2, rules, corr)
+
+
 class RequestedRows(GramRows):
     """As ``GramRows``, with only the rows of picked atoms, fetched when they are picked.
 
-    Parameters
-    ----------
-    gram_rows : callable
-        ``gram_rows(atoms)`` returns the inner products (m, n_atoms) of atoms (m,) int64 with all.
-    norms2 : (n_atoms,)
-        Squared norms of the atoms.
-    most_rows : int
-        From so many rows on, those that no signal needs any more are dropped.
-    corr, use_ols, positive, limits
-        As of ``GramRows``.
+    ``gram_rows(atoms)`` returns the inner products (m, n_atoms) of atoms (m,) int64 with all. From
+    ``most_rows`` rows on, those that no signal needs any more are dropped.
     """
 
     def __init__(
         self,
         gram_rows: Callable[[Tensor], Tensor],
         norms2: Tensor,
-        corr: Tensor,
         most_rows: int,
-        use_ols: bool,
-        positive: bool,
-        limits: Limits | None = None,
+        rules: Rules,
+        corr: Tensor,
     ) -> None:
-        none = corr.new_empty((0, len(norms2)))
-        super().__init__(none, norms2[None], corr, use_ols, positive, limits)
+        super().__init__(corr.new_empty((0, len(norms2))), norms2[None], rules, corr)
         self.gram_rows, self.most_rows = gram_rows, most_rows
         self.places = torch.full((len(norms2),), -1, dtype=torch.int64, device=corr.device)
         self.held = self.places[:0]  # the atoms of the table's rows, then of free ones
@@ -322,31 +293,11 @@ class RequestedRows(GramRows):
 
 
 class AtomRows(Source):
-    """Signals and atoms as rows of numbers.
+    """Signals (n_signals, n_features) and atoms (n_atoms, n_features) as rows of numbers."""
 
-    Parameters
-    ----------
-    atoms : (n_atoms, n_features)
-        The atoms.
-    norms2 : (n_atoms,)
-        Their squared norms.
-    signals : (n_signals, n_features)
-        The signals; only read.
-    use_ols, positive, limits
-        As of ``GramRows``.
-    """
-
-    def __init__(
-        self,
-        atoms: Tensor,
-        norms2: Tensor,
-        signals: Tensor,
-        use_ols: bool,
-        positive: bool,
-        limits: Limits | None = None,
-    ) -> None:
-        super().__init__(signals, len(atoms), use_ols, positive, limits)
-        self.atoms, self.norms2 = atoms, norms2
+    def __init__(self, atoms: Tensor, norms2: Tensor, rules: Rules, signals: Tensor) -> None:
+        super().__init__(signals, norms2[None], rules)
+        self.atoms = atoms
 
     def best(self, live: Live) -> tuple[Tensor, Tensor]:
         """Return the atom (n,) that each signal would pick, and its correlation (n,)."""
@@ -368,12 +319,8 @@ class AtomRows(Source):
         for first in range(0, self.n_atoms, TILE):
             part = slice(first, first + TILE)
             here = matmul(live.rest, self.atoms[part].T)
-            found |= self._above(here, least, self.norms2[part])
+            found |= self._above(here, least, self.norms2[:, part])
         return found
-
-    def norms(self, which: Tensor, atoms: Tensor) -> Tensor:
-        """Return the squared norms of atoms (n, m)."""
-        return self.norms2[atoms]
 
     def inner(self, which: Tensor, picked: Tensor, atom: Tensor) -> Tensor:
         """Return the inner products (n, k) of picked atoms (n, k) with one more (n,)."""
@@ -387,17 +334,13 @@ class AtomRows(Source):
         """Return picked atoms combined by coefs (n, k): rows (n, n_features)."""
         return _combined_rows(self.atoms, picked, coefs)
 
-    def first_beyond(self, which: Tensor) -> Tensor:
-        """Return the squared norms (n, n_atoms) of all atoms, infinite for zero atoms."""
-        return self.norms2.masked_fill(self.norms2 <= 0, torch.inf).expand(len(which), -1)
-
     def less_spanned(self, which: Tensor, beyond: Tensor, combined: Tensor) -> Tensor:
         """Return ``beyond`` with one direction more spanned."""
         out = torch.empty_like(beyond, memory_format=torch.contiguous_format)
         for first in range(0, self.n_atoms, TILE):
             part = slice(first, first + TILE)
             products = matmul(combined, self.atoms[part].T)
-            out[:, part] = self._left_beyond(beyond[:, part], products, self.norms2[part])
+            out[:, part] = self._left_beyond(beyond[:, part], products, self.norms2[:, part])
         return out
 
     def _products(self, picked: Tensor, rows: Tensor) -> Tensor:

@@ -11,7 +11,6 @@ coded here too.
 See docs/decisions/011-gpu-programs.md.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -19,14 +18,7 @@ from torch import Tensor
 
 from kernelatoms.engine.cpu.greedy_loops import CHECKED_DOUBT
 from kernelatoms.engine.gpu.greedy.nonnegative import new_direction, nonnegative_steps
-from kernelatoms.engine.gpu.greedy.sources import (
-    AtomRows,
-    GramRows,
-    Live,
-    RequestedRows,
-    Source,
-)
-from kernelatoms.engine.greedy_limits import Limits
+from kernelatoms.engine.gpu.greedy.sources import Live, Source
 
 #: Atoms in the order of picks (n, k) int64, then -1; coefficients (n, k), then 0; how many they
 #: are (n,) int64; what they explain (n,) float64; whether rounding ended the pursuit (n,) bool.
@@ -37,114 +29,18 @@ _FIRST_ROOM = 16
 _BYTES_FOR_FEW = 64 << 20
 
 
-def code_gram(
-    gram: Tensor,
-    norms2: Tensor,
-    corr: Tensor,
-    until: Tensor,
-    n_nonzero: int,
-    use_ols: bool,
-    positive: bool,
-    limits: Limits | None = None,
-) -> Picks:
-    """Code a block of signals over one Gram matrix.
+def pursue(source: Source, until: Tensor, n_nonzero: int) -> Picks:
+    """Code the signals of a block: take steps until no signal goes on.
 
     Parameters
     ----------
-    gram : (n_atoms, n_atoms) float32 or float64
-        Inner products of the atoms.
-    norms2 : (n_atoms,)
-        Its diagonal.
-    corr : (n_signals, n_atoms)
-        Inner products of signals and atoms; only read.
+    source : Source
+        The inner products of signals and atoms.
     until : (n_signals,) float64
         Stop when this much energy is explained; infinite to stop on sparsity alone.
     n_nonzero : int
         The most atoms of a code.
-    use_ols, positive : bool
-        Select by residual decrease instead of correlation; non-negative codes.
-    limits : Limits, optional
-        What counts as rounding.
-
-    Returns
-    -------
-    picked : (n_signals, k) int64
-        Atoms in the order of their picks, then -1; k is at most ``n_nonzero``.
-    values : (n_signals, k)
-        Their coefficients, then 0.
-    counts : (n_signals,) int64
-        How many they are.
-    explained : (n_signals,) float64
-        |x|^2 less the squared residual.
-    unsettled : (n_signals,) bool
-        Whether rounding ended the pursuit.
     """
-    source = GramRows(gram, norms2[None], corr, use_ols, positive, limits)
-    return _pursue(source, until, n_nonzero)
-
-
-def code_local(
-    grams: Tensor,
-    corr: Tensor,
-    until: Tensor,
-    n_nonzero: int,
-    use_ols: bool,
-    positive: bool,
-    limits: Limits | None = None,
-) -> Picks:
-    """Code a block of signals, each over its own candidates.
-
-    As ``code_gram``, but for grams (n_signals, n_candidates, n_candidates) and corr
-    (n_signals, n_candidates). Atoms are places in a signal's list of candidates.
-    """
-    n, n_local = corr.shape
-    norms2 = grams.diagonal(dim1=1, dim2=2).contiguous()
-    table = grams.reshape(n * n_local, n_local)
-    source = GramRows(table, norms2, corr, use_ols, positive, limits)
-    return _pursue(source, until, n_nonzero)
-
-
-def code_with_requests(
-    gram_rows: Callable[[Tensor], Tensor],
-    norms2: Tensor,
-    most_rows: int,
-    corr: Tensor,
-    until: Tensor,
-    n_nonzero: int,
-    use_ols: bool,
-    positive: bool,
-    limits: Limits | None = None,
-) -> Picks:
-    """Code a block of signals with rows of the Gram matrix on request.
-
-    As ``code_gram``, but for ``gram_rows(atoms)``, which returns the rows (m, n_atoms) of atoms
-    (m,) int64, and ``most_rows``, from which on unused rows are dropped.
-    """
-    source = RequestedRows(gram_rows, norms2, corr, most_rows, use_ols, positive, limits)
-    return _pursue(source, until, n_nonzero)
-
-
-def code_rows(
-    atoms: Tensor,
-    norms2: Tensor,
-    signals: Tensor,
-    until: Tensor,
-    n_nonzero: int,
-    use_ols: bool,
-    positive: bool,
-    limits: Limits | None = None,
-) -> Picks:
-    """Code a block of signals (n_signals, n_features) over atoms (n_atoms, n_features).
-
-    As ``code_gram``, without inner products: OMP holds residuals, and their correlations with some
-    thousand atoms at a time; OLS also what is left of every atom for every signal.
-    """
-    source = AtomRows(atoms, norms2, signals, use_ols, positive, limits)
-    return _pursue(source, until, n_nonzero)
-
-
-def _pursue(source: Source, until: Tensor, n_nonzero: int) -> Picks:
-    """Take steps until no signal goes on."""
     most = min(n_nonzero, source.n_atoms)
     live = source.start(until, min(most, _FIRST_ROOM))
     ended: list[tuple[Tensor, ...]] = []

@@ -2,5 +2,4 @@
 
 ``lasso`` has the functions. ``rounds`` alternates ``screening`` (gradients over all atoms) and
 ``solvers`` (small problems, in plain torch or by ``kernels`` in Triton) until codes are certified.
-``parts``: memory of blocks, and checks of shapes.
 """

@@ -140,21 +140,10 @@ def _follow(
 def follow_paths(
     grams: Tensor, gradients: Tensor, positive: bool, tol: float, start: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Return the codes at alpha = 1, and how far their gradients are from where they should be.
+    """Return what ``solvers.follow_paths`` does, of up to ``MOST_ATOMS`` atoms each.
 
-    Parameters
-    ----------
-    grams : (n, K, K)
-        Inner products of the atoms, K up to ``MOST_ATOMS``; one matrix for all, if expanded.
-    gradients, start : (n, K) float64
-        The gradients at some codes, such as b at 0, which is what no ``start`` means.
-    positive, tol
-        No negative coefficients; the distance to reach.
-
-    Returns
-    -------
-    (n, K) float64, (n,) float64
-        The second is above what was asked for, or NaN, where float32 was not enough.
+    ``gradients`` are those at ``start``, or b at 0. The distance returned is above ``tol``, or NaN,
+    where float32 was not enough.
     """
     n, n_atoms = gradients.shape
     if not (grams.stride(2) == 1 and grams.stride(1) == n_atoms):
@@ -196,14 +185,10 @@ def _small_grams(
 
 
 def small_grams(atoms: Tensor, lists: Tensor) -> Tensor:
-    """Return the Gram matrices of each signal's atoms, (n, K, K) float32.
+    """Return the Gram matrices (n, K, K) float32 of each signal's atoms, ``lists`` (n, K) int32.
 
-    Parameters
-    ----------
-    atoms : (n_atoms, n_features), of half precision on a card
-        Rounded rows: what comes out are their inner products, which belong to vectors.
-    lists : (n, K) int32
-        The atoms of each signal, -1 where a list is shorter; K up to ``MOST_ATOMS``.
+    Atoms are rounded, on a card to half precision: what comes out are products of vectors. -1 pads
+    lists, and K is up to ``MOST_ATOMS``.
     """
     n, n_listed = lists.shape
     n_features = atoms.shape[1]
@@ -235,14 +220,8 @@ def _residuals(signals, atoms, lists, weights, out, n_features, n_listed, P: tl.
 def residuals(signals: Tensor, atoms: Tensor, lists: Tensor, weights: Tensor) -> Tensor:
     """Return x - D'w of every signal, (n, n_features) float64.
 
-    Parameters
-    ----------
-    signals : (n, n_features)
-        The rows x.
-    atoms : (n_atoms, n_features)
-        The rows of D.
-    lists, weights : (n, K) int32, (n, K) float64
-        The atoms of each code and their coefficients; those of -1 are 0.
+    ``lists`` (n, K) int32 are the atoms of each code, ``weights`` (n, K) float64 their
+    coefficients; those of atom -1 are 0.
     """
     n, n_features = signals.shape
     out = torch.empty((n, n_features), dtype=torch.float64, device=signals.device)
@@ -340,24 +319,7 @@ def _pick(
 
 
 def pick(c: Tensor, lowest: Tensor, wanted: int, positive: bool) -> tuple[Tensor, Tensor]:
-    """Return the atoms of the largest gradients of every row, and the largest size.
-
-    Parameters
-    ----------
-    c : (n, n_atoms)
-        Gradients.
-    lowest : (n,) float64
-        Gradients up to this do not count.
-    wanted : int
-        At most so many atoms: those of the largest gradients, or nearly.
-    positive : bool
-        Negative gradients do not count.
-
-    Returns
-    -------
-    (n, wanted) int32, (n,) float64
-        Atoms by ascending number, -1 where there are fewer; max|c|, or max c from 0 on.
-    """
+    """Return what ``screening.pick`` does: those of the largest gradients, or nearly, ascending."""
     n, n_atoms = c.shape
     found = torch.full((n, wanted), -1, dtype=torch.int32, device=c.device)
     lowest = lowest if c.dtype == torch.float64 else lowest.float()

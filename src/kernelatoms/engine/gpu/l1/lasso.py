@@ -17,11 +17,10 @@ import torch
 from torch import Tensor
 
 from kernelatoms.engine.cpu.products import check_shape
-from kernelatoms.engine.gpu.arrays.dtypes import torch_dtype
+from kernelatoms.engine.gpu.arrays.ufuncs import torch_dtype
 from kernelatoms.engine.gpu.arrays.work import fitting_blocks, on_card
 from kernelatoms.engine.gpu.l1.rounds import (
     Goal,
-    Lists,
     Measured,
     Part,
     certify,
@@ -33,6 +32,7 @@ from kernelatoms.engine.gpu.l1.rounds import (
 from kernelatoms.engine.gpu.l1.screening import (
     CallbackView,
     GramView,
+    Lists,
     RowsView,
     View,
     half_atoms,
@@ -75,10 +75,7 @@ def lasso(
     def code(first: int, stop: int) -> list[Compact]:
         n = stop - first
         b, energy = _in_float64(*products(first, stop), (n, n_atoms))
-        w = None
-        if start is not None:  # zero atoms get no weight
-            w = torch.where(usable, start[first:stop].double(), 0.0)
-            w = w.clamp(min=0.0) if positive else w
+        w = None if start is None else _usable(start[first:stop], usable, positive)
         if n_atoms <= _FEW_ATOMS:
             every = torch.arange(n_atoms, dtype=torch.int32, device=gram.device).expand(n, -1)
             part = _listed(gram.expand(n, -1, -1), b, energy, every, goal, w)
@@ -115,9 +112,7 @@ def lasso_local(
         check_shape(grams, "local Gram matrices", (n, width, width))
         w = None
         if start is not None:
-            usable = grams.diagonal(dim1=1, dim2=2) > 0
-            w = torch.where(usable, start(first, stop).double(), 0.0)
-            w = w.clamp(min=0.0) if positive else w
+            w = _usable(start(first, stop), grams.diagonal(dim1=1, dim2=2) > 0, positive)
         return [_compact(_listed(grams, b, energy, candidates[first:stop], goal, w), first)]
 
     block = _rows_of(16 * width * width, candidates)
@@ -205,6 +200,12 @@ def _listed(
     return certify(everyone, lists, weights, energy, found, goal, again)
 
 
+def _usable(start: Tensor, usable: Tensor, positive: bool) -> Tensor:
+    """Return codes to start from in float64, without those of zero atoms or of the wrong sign."""
+    w = torch.where(usable, start.double(), 0.0)
+    return w.clamp(min=0.0) if positive else w
+
+
 def _support(w: Tensor) -> Lists:
     """Return the lists of the atoms that codes (n, n_atoms) use."""
     used = w != 0
@@ -276,7 +277,9 @@ def _in_blocks(
     device: torch.device | None = None,
 ) -> Coded:  # fmt: skip
     """Code blocks of signals, and put their codes together by signal and ascending atom."""
-    kept = [_no_signals(goal.dtype, device)]
+    long, wide = torch.int64, torch.float64
+    types = (long, torch.int32, goal.dtype, long, wide, wide, torch.bool)
+    kept = [Compact(*(torch.empty(0, dtype=dtype, device=device) for dtype in types))]
     for _, parts in fitting_blocks(code, n_signals, block, device):
         kept += parts
     device = kept[-1].who.device
@@ -289,9 +292,3 @@ def _in_blocks(
     return (
         indptr, atoms[order], values[order], errors[by_signal], gaps[by_signal], missed[by_signal],
     )  # fmt: skip
-
-
-def _no_signals(dtype: torch.dtype, device: torch.device | None) -> Compact:
-    """Return codes of no signals."""
-    types = (torch.int64, torch.int32, dtype, torch.int64, torch.float64, torch.float64, torch.bool)
-    return Compact(*(torch.empty(0, dtype=its, device=device) for its in types))

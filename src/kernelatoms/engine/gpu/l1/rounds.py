@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from kernelatoms.engine.gpu.arrays.work import in_parts
-from kernelatoms.engine.gpu.l1.screening import Gradients, View
+from kernelatoms.engine.gpu.l1.screening import EXACT, Gradients, Lists, View
 from kernelatoms.engine.gpu.l1.solvers import solve_small
 
 Record = TypeVar("Record", Gradients, "Measured")
@@ -34,8 +34,6 @@ _SHORTEST = 16
 _NEAR = 0.95
 # The next gradients are precise when all of these have joined, and none is above so many alphas.
 _NEARLY_DONE = 2.0
-# From this stage on small problems are exact, and codes that do not improve end.
-_EXACT = 3
 # Screens at most, and rounds at most.
 _MOST_SCREENS, _MOST_ROUNDS = 12, 200
 # Codes within this share of the energy of the minimum are not worse than none.
@@ -77,25 +75,6 @@ class Measured(NamedTuple):
     gap: Tensor
     error: Tensor
     objective: Tensor
-
-
-class Lists(NamedTuple):
-    """Signals with lists of one length, (n, K), and their next stage.
-
-    ``stage`` 0: a screen; 1 and 2: precise gradients at codes rounded as they will be returned;
-    3: precise gradients at unrounded codes, after an exact small problem.
-    """
-
-    who: Tensor
-    atoms: Tensor
-    weights: Tensor
-    residuals: Tensor | None
-    stage: int
-
-    def some(self, rows: slice | Tensor) -> "Lists":
-        """Return some of them."""
-        left = None if self.residuals is None else self.residuals[rows]
-        return Lists(self.who[rows], self.atoms[rows], self.weights[rows], left, self.stage)
 
 
 def no_codes(view: View) -> Lists:
@@ -164,15 +143,12 @@ def code_block(view: View, goal: Goal, begin: Lists) -> Iterator[Part]:
 
 def _all_gradients(view: View, goal: Goal, lists: Lists) -> tuple[Lists, Gradients]:
     """Return lists, rounded where their stage says so, and gradients at their codes."""
-    if 0 < lists.stage < _EXACT:
+    if 0 < lists.stage < EXACT:
         lists = lists._replace(weights=rounded(lists.weights, goal.dtype))
     n_listed = lists.atoms.shape[1]
     wanted = max(_FEWEST_NEW, n_listed // 2) if n_listed else _FIRST
-    grads = view.gradients(
-        lists.who, lists.atoms, lists.weights, _NEAR * goal.alpha, min(wanted, view.n_atoms),
-        goal.positive, lists.stage > 0,
-    )  # fmt: skip
-    return lists, grads
+    above, wanted = _NEAR * goal.alpha, min(wanted, view.n_atoms)
+    return lists, view.gradients(lists, above, wanted, goal.positive)
 
 
 def _check_gaps(
@@ -181,7 +157,7 @@ def _check_gaps(
     """Return which signals are done, and the gaps of their codes."""
     found = measure(grads.error, grads.fit, grads.largest, lists.weights, goal.alpha)
     done = found.gap <= goal.gap_tol * view.energy[lists.who]
-    if lists.stage == _EXACT:
+    if lists.stage == EXACT:
         # Every round lowers the objective, but for rounding, and where there is no minimum.
         done |= ~(found.objective < reached[lists.who])
     if count == _MOST_ROUNDS - 1:
@@ -216,11 +192,11 @@ def _longer_lists(
     # Lists of twice the length belong to the next class.
     halves = (counts.clamp(min=1) / _SHORTEST).log2().ceil().clamp(min=0).long()
     if lists.stage:
-        stages = torch.full_like(halves, min(lists.stage + 1, _EXACT))
+        stages = torch.full_like(halves, min(lists.stage + 1, EXACT))
     else:
         full = (grads.found >= 0).all(1)
         stages = (~full & (grads.beyond <= _NEARLY_DONE * goal.alpha)).long()
-    key = (_EXACT + 1) * halves + stages
+    key = (EXACT + 1) * halves + stages
     order = torch.argsort(key, stable=True)
     numbers = torch.bincount(key).tolist()
     places = torch.where(there, there.cumsum(1) - 1, -1)
@@ -228,7 +204,7 @@ def _longer_lists(
     for at, number in enumerate(numbers):
         if not number:
             continue
-        half, stage = divmod(at, _EXACT + 1)
+        half, stage = divmod(at, EXACT + 1)
         rows = order[first : first + number]
         first += number
         length = _SHORTEST << half
@@ -256,11 +232,11 @@ def _concatenated(parts: list[Lists]) -> Lists:
 
 def _solve(view: View, goal: Goal, lists: Lists) -> Lists:
     """Solve the problems among the atoms of the lists."""
-    exact = lists.stage == _EXACT
+    exact = lists.stage == EXACT
     parts = []
     for rows in in_parts(len(lists.who), view.solved_at_once(lists.atoms.shape[1], exact)):
         some = lists.some(rows)
-        small = view.small_problems(some.who, some.atoms, some.weights, some.residuals, exact)
+        small = view.small_problems(some)
         w = solve_small(
             small.grams, small.gradients, goal.alpha / small.unit, goal.positive, small.start,
             tol=goal.distance,
@@ -271,15 +247,15 @@ def _solve(view: View, goal: Goal, lists: Lists) -> Lists:
 
 def _certify_block(view: View, goal: Goal, lists: Lists, found: Measured) -> Part:
     """Return the codes of a block with their gaps, as ``certify`` does."""
-    energy = view.energy[lists.who]
 
     def again(rows: Tensor | slice, weights: Tensor) -> Measured:
-        some = lists.some(rows)
-        grads = view.gradients(some.who, some.atoms, weights, torch.inf, 1, goal.positive, True)
+        some = lists.some(rows)._replace(weights=weights)
+        grads = view.gradients(some, torch.inf, 1, goal.positive)
         return measure(grads.error, grads.fit, grads.largest, weights, goal.alpha)
 
-    if lists.stage == _EXACT and goal.dtype != torch.float64:  # measured before rounding
+    if lists.stage == EXACT and goal.dtype != torch.float64:  # measured before rounding
         found = again(slice(None), rounded(lists.weights, goal.dtype))
+    energy = view.energy[lists.who]
     return certify(lists.who, lists.atoms, lists.weights, energy, found, goal, again)
 
 

@@ -16,7 +16,7 @@ See docs/decisions/026-gpu-l1-codes.md.
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -27,8 +27,29 @@ from kernelatoms.engine.gpu.local import gather
 
 # Atoms whose gradients are computed together.
 _ATOMS_AT_ONCE = 32768
+# From this stage of lists on small problems are exact, and codes that do not improve end.
+EXACT = 3
 # Columns beside the gradients, at least one, for writes to be ignored; rows stay aligned.
 _SPARE = 64
+
+
+class Lists(NamedTuple):
+    """Signals with lists of one length, (n, K), and their next stage.
+
+    ``stage`` 0: a screen; 1 and 2: precise gradients at codes rounded as they will be returned;
+    3: precise gradients at unrounded codes, after an exact small problem.
+    """
+
+    who: Tensor
+    atoms: Tensor
+    weights: Tensor
+    residuals: Tensor | None
+    stage: int
+
+    def some(self, rows: slice | Tensor) -> "Lists":
+        """Return some of them."""
+        left = None if self.residuals is None else self.residuals[rows]
+        return Lists(self.who[rows], self.atoms[rows], self.weights[rows], left, self.stage)
 
 
 class Gradients(NamedTuple):
@@ -61,53 +82,10 @@ class Small(NamedTuple):
     unit: float = 1.0
 
 
-class View(Protocol):
-    """A block of signals over all atoms; ``who`` (n,) int64 are some of its signals."""
-
-    n_atoms: int
-    energy: Tensor
-    #: Whether it has screens.
-    screens: bool
-
-    def at_once(self, n_listed: int, precise: bool) -> int:
-        """Return for how many signals to compute gradients together, given the lists' length."""
-
-    def solved_at_once(self, n_listed: int, exact: bool) -> int:
-        """Return how many small problems of so many atoms to solve together."""
-
-    def gradients(
-        self, who: Tensor, atoms: Tensor, weights: Tensor, above: float, wanted: int,
-        positive: bool, precise: bool,
-    ) -> Gradients:  # fmt: skip
-        """Return gradients at codes (n, K): ``atoms`` int32, -1 pads; ``weights`` float64.
-
-        At most ``wanted`` atoms are found, whose gradients are larger than ``above``.
-        """
-
-    def small_problems(
-        self, who: Tensor, atoms: Tensor, weights: Tensor, residuals: Tensor | None, exact: bool
-    ) -> Small:
-        """Return the problems among these atoms; codes so far and their residuals may help."""
-
-
 def pick(c: Tensor, lowest: Tensor, wanted: int, positive: bool) -> tuple[Tensor, Tensor]:
-    """Return the atoms of the largest gradients of every row, and the largest size.
+    """Return the atoms (n, wanted) int32 of the largest gradients c, -1 pads, and the largest size.
 
-    Parameters
-    ----------
-    c : (n, n_atoms)
-        Gradients.
-    lowest : (n,) float64
-        Gradients up to this do not count.
-    wanted : int
-        At most so many atoms.
-    positive : bool
-        Negative gradients do not count.
-
-    Returns
-    -------
-    (n, wanted) int32, (n,) float64
-        Atoms, -1 where there are fewer; max|c|, or max c from 0 on.
+    Gradients up to ``lowest`` (n,) float64 do not count; with ``positive``, nor do negative ones.
     """
     kernels = kernels_for(c)
     if kernels is not None:
@@ -221,13 +199,13 @@ class RowsView:
         """Whether small problems are made from the atoms as they are, in float64."""
         return wanted or self._kernels is None or n_listed > self._kernels.MOST_ATOMS
 
-    def gradients(
-        self, who: Tensor, atoms: Tensor, weights: Tensor, above: float, wanted: int,
-        positive: bool, precise: bool,
-    ) -> Gradients:  # fmt: skip
-        """Return gradients over all atoms."""
-        x = self._signals[who]
-        r = self._residuals(x, atoms, weights)
+    def gradients(self, lists: Lists, above: float, wanted: int, positive: bool) -> Gradients:
+        """Return gradients over all atoms, of which at most ``wanted`` above ``above`` are found.
+
+        Of codes of stage 0 they are screens.
+        """
+        x, precise = self._signals[lists.who], lists.stage > 0
+        r = self._residuals(x, lists.atoms, lists.weights)
         error, fit = r.square().sum(1), torch.linalg.vecdot(x.double(), r)
         lowest, scale, rows = torch.full_like(error, above), None, r
         if not precise:
@@ -235,7 +213,7 @@ class RowsView:
             scale = norms * self._half.unit
             lowest = lowest / scale
             rows = (r / norms[:, None]).to(self._half.rows.dtype)
-        found = _Largest(self.n_atoms, atoms, lowest, wanted, positive)
+        found = _Largest(self.n_atoms, lists.atoms, lowest, wanted, positive)
         for first in range(0, self.n_atoms, _ATOMS_AT_ONCE):
             part = slice(first, first + _ATOMS_AT_ONCE)
             columns = (self._atoms[part].double() if precise else self._half.rows[part]).T
@@ -259,13 +237,12 @@ class RowsView:
         own = self._atoms[atoms.clamp(min=0).long()].double()
         return own.masked_fill_((atoms < 0)[:, :, None], 0.0)
 
-    def small_problems(
-        self, who: Tensor, atoms: Tensor, weights: Tensor, residuals: Tensor | None, exact: bool
-    ) -> Small:
+    def small_problems(self, lists: Lists) -> Small:
         """Return the problems among each signal's atoms, for the change of its code."""
+        _, atoms, weights, residuals, stage = lists
         assert residuals is not None  # ``gradients`` returns them
         kernels, unit = self._kernels, self._half.unit
-        if kernels is None or self._is_exact(atoms.shape[1], exact):
+        if kernels is None or self._is_exact(atoms.shape[1], stage == EXACT):
             own = self._own(atoms)
             return Small(own @ own.mT, (own @ residuals[:, :, None])[:, :, 0], weights)
         gradients = kernels.gradients_at(residuals, self._atoms, atoms) / unit
@@ -291,11 +268,9 @@ class _DenseView:
     def _gram_times(self, atoms: Tensor, weights: Tensor) -> Tensor:
         raise NotImplementedError
 
-    def gradients(
-        self, who: Tensor, atoms: Tensor, weights: Tensor, above: float, wanted: int,
-        positive: bool, precise: bool,
-    ) -> Gradients:  # fmt: skip
+    def gradients(self, lists: Lists, above: float, wanted: int, positive: bool) -> Gradients:
         """Return gradients over all atoms, always precise."""
+        who, atoms, weights, *_ = lists
         b, energy = self._b[who], self.energy[who]
         c = torch.nn.functional.pad(b, (0, _wide(self.n_atoms) - self.n_atoms))
         if atoms.shape[1]:
@@ -326,11 +301,9 @@ class GramView(_DenseView):
         dense.scatter_add_(1, places, weights)
         return dense[:, :-1] @ self._wide
 
-    def small_problems(
-        self, who: Tensor, atoms: Tensor, weights: Tensor, residuals: Tensor | None, exact: bool
-    ) -> Small:
+    def small_problems(self, lists: Lists) -> Small:
         """Return the problems among each signal's atoms."""
-        return Small(gather(self._gram, atoms), _at(self._b[who], atoms))
+        return Small(gather(self._gram, lists.atoms), _at(self._b[lists.who], lists.atoms))
 
 
 class CallbackView(_DenseView):
@@ -351,16 +324,19 @@ class CallbackView(_DenseView):
     def _gram_times(self, atoms: Tensor, weights: Tensor) -> Tensor:
         return self._ask(weights.to(self._dtype), atoms).double()
 
-    def small_problems(
-        self, who: Tensor, atoms: Tensor, weights: Tensor, residuals: Tensor | None, exact: bool
-    ) -> Small:
+    def small_problems(self, lists: Lists) -> Small:
         """Return the problems among each signal's atoms."""
+        who, atoms, *_ = lists
         # Problems are asked for by ranges of signals; those in between have no atoms.
         low, high = int(who.min()), int(who.max()) + 1
-        lists = atoms.new_full((high - low, atoms.shape[1]), -1)
-        lists[who - low] = atoms
-        grams, corr = self._local(self._first + low, self._first + high, lists)
+        in_range = atoms.new_full((high - low, atoms.shape[1]), -1)
+        in_range[who - low] = atoms
+        grams, corr = self._local(self._first + low, self._first + high, in_range)
         shape = (high - low, atoms.shape[1])
         check_shape(corr, "local correlations", shape)
         check_shape(grams, "local Gram matrices", (*shape, shape[1]))
         return Small(grams[who - low], corr[who - low].double())
+
+
+#: A block of signals over all atoms.
+View = RowsView | GramView | CallbackView

@@ -22,6 +22,7 @@ See docs/decisions/026-gpu-l1-codes.md.
 """
 
 import importlib
+from dataclasses import dataclass, fields
 from types import ModuleType
 
 import torch
@@ -271,7 +272,11 @@ def _follow(
     values = torch.where(active, w, near)
     inner = times(M, torch.where(active, change, 0.0))
     slopes = torch.where(active, 0.0, change) - inner
-    state = _Path(M, values, slopes, signs.clone(), floors, bars)
+    rest, side = torch.ones_like(bars), torch.zeros_like(bars)
+    left = torch.full(bars.shape, -1, dtype=torch.int64, device=M.device)
+    state = _Path(
+        M, values, slopes, signs.clone(), floors, bars, rest, left, left.clone(), side, side.clone()
+    )
     everyone = torch.arange(len(M), device=M.device)
     whole, at = state, everyone
     for step in range(4 * M.shape[1] + 50):
@@ -290,42 +295,30 @@ def _follow(
     return torch.where(whole.signs != 0, whole.values, 0.0), whole.signs
 
 
+@dataclass
 class _Path:
-    """Signals on their way from one b to another.
+    """Signals on their way from one b to another."""
 
-    Tableaux M (n, K, K); values and slopes (n, K), of w on active atoms and of c on the others;
-    signs (n, K), 0 where inactive; rest (n,), what is left of the way.
-    """
-
-    _arrays = (
-        "M", "values", "slopes", "signs", "floors", "bars", "rest", "left", "coming", "brings",
-        "side",
-    )  # fmt: skip
-
-    def __init__(
-        self, M: Tensor, values: Tensor, slopes: Tensor, signs: Tensor, floors: Tensor,
-        bars: Tensor,
-    ) -> None:  # fmt: skip
-        self.M, self.values, self.slopes, self.signs = M, values, slopes, signs
-        self.floors, self.bars = floors, bars
-        self.rest = torch.ones_like(bars)
-        # The atom that left last, and one that another has made room for, with its weight and
-        # sign; -1 if none.
-        self.left = torch.full(bars.shape, -1, dtype=torch.int64, device=M.device)
-        self.coming = self.left.clone()
-        self.brings, self.side = torch.zeros_like(bars), torch.zeros_like(bars)
+    M: Tensor  # (n, K, K): tableaux
+    values: Tensor  # (n, K): w of active atoms, c of the others
+    slopes: Tensor  # (n, K): theirs
+    signs: Tensor  # (n, K): 0 where inactive
+    floors: Tensor  # (n, K): Schur complements up to these are rounding
+    bars: Tensor  # (n,): spanned atoms come where |c| would end above
+    rest: Tensor  # (n,): what is left of the way
+    left: Tensor  # (n,) int64: the atom that left last; -1 if none
+    coming: Tensor  # (n,) int64: one that another has made room for; -1 if none
+    brings: Tensor  # (n,): its weight
+    side: Tensor  # (n,): its sign
 
     def take(self, rows: Tensor) -> "_Path":
         """Return some signals by themselves."""
-        part = object.__new__(_Path)
-        for name in self._arrays:
-            setattr(part, name, getattr(self, name)[rows])
-        return part
+        return _Path(*(getattr(self, one.name)[rows] for one in fields(self)))
 
     def put(self, rows: Tensor, part: "_Path") -> None:
         """Take signals back."""
-        for name in self._arrays:
-            getattr(self, name)[rows] = getattr(part, name)
+        for one in fields(self):
+            getattr(self, one.name)[rows] = getattr(part, one.name)
 
     def go_on(self, positive: bool) -> None:
         """Go to the next break, or to the end, and pivot."""

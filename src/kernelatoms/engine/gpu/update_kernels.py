@@ -31,6 +31,8 @@ import torch
 import triton
 import triton.language as tl
 
+from kernelatoms.engine.gpu.arrays.work import processors
+
 # Descent: features, and steps of atoms before, that the program holds at once.
 _FEATURES, _STEPS = 1024, 8
 # K-SVD: about so many slices, of at least so many features: more programs meet more slowly, and
@@ -327,7 +329,7 @@ def sweep(
     options: dict[str, Any] = {}
     if at_once:
         # A launch of programs that wait for each other starts them all, or none.
-        two = n_dictionaries * n_slices > _processors(residual.device)
+        two = n_dictionaries * n_slices > processors(residual.device, _MOST_NONZEROS)
         options = {"launch_cooperative_grid": True, "maxnreg": _TWO_HAVE if two else None}
     for some in _shares(n_dictionaries, n_slices, residual.device):
         for first, last in pairwise([0, *meetings, n_steps]):
@@ -342,15 +344,8 @@ def sweep(
 
 def _shares(n_dictionaries: int, n_slices: int, device: torch.device) -> list[range]:
     """Return which dictionaries go into a launch, as many as the card has programs for."""
-    most = max(2 * _processors(device) // n_slices, 1)
+    most = max(2 * processors(device, _MOST_NONZEROS) // n_slices, 1)
     size = triton.cdiv(n_dictionaries, triton.cdiv(n_dictionaries, most))
     return [
         range(start, min(start + size, n_dictionaries)) for start in range(0, n_dictionaries, size)
     ]
-
-
-def _processors(device: torch.device) -> int:
-    """Return how many multiprocessors a card has; on the host nothing has to fit at once."""
-    if device.type != "cuda":
-        return _MOST_NONZEROS
-    return int(torch.cuda.get_device_properties(device).multi_processor_count)

@@ -1,9 +1,9 @@
 """Dictionary updates: sums of codes, block coordinate descent on atoms from them, K-SVD sweeps.
 
 The methods are in ``engine.cpu.atoms`` and ``engine.cpu.ksvd``. On a card one launch improves a
-block of atoms, or sweeps over all of them, for many dictionaries at a time (``kernels``). In plain
-torch an alternation of K-SVD is two products of the errors of an atom's signals with a vector; the
-host reads nothing but how many these are.
+block of atoms, or sweeps over all atoms of many dictionaries (``update_kernels``). In plain torch
+an alternation of K-SVD is two products of the errors of an atom's signals with a vector; the host
+reads nothing but how many these are.
 """
 
 import os
@@ -25,6 +25,8 @@ from kernelatoms.engine.gpu.arrays.work import (
 
 # Bytes of codes that are dense at once.
 _AT_ONCE = 1 << 28
+# Triton's interpreter runs programs one after another: none can wait for the others.
+_INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 
 
 def sum_products(
@@ -58,9 +60,9 @@ def descend_atoms(gram: Any, cross: Any, dictionary: Any, n_sweeps: int) -> int:
     atoms = dictionary.to(torch.float64, copy=True, memory_format=torch.contiguous_format)
     descend_block = _descend_block
     if compiles_for(atoms.device):
-        from kernelatoms.engine.gpu.learning import kernels
+        from kernelatoms.engine.gpu import update_kernels
 
-        descend_block = kernels.descend_block
+        descend_block = update_kernels.descend_block
     least = _SMALL_MOVE * gram.diagonal().sum()
     n_made = 0
     while n_made < n_sweeps:
@@ -140,9 +142,10 @@ def sweep_atoms_all(
         if not compiles_for(residual.device):
             _sweep_one_by_one(*own, n_alternations, n_sweeps)
             continue
-        from kernelatoms.engine.gpu.learning import kernels
+        from kernelatoms.engine.gpu import update_kernels
 
-        fits = kernels.fits(len(residual), residual.shape[1], UPDATES_TOGETHER * indices.numel())
+        n_nonzeros = UPDATES_TOGETHER * indices.numel()
+        fits = update_kernels.fits(len(residual), residual.shape[1], n_nonzeros)
         widths = (residual.shape[1], indices.shape[1], residual.dtype)
         groups[widths if fits else id(residual)].append((*own, n_alternations, n_sweeps))
     for some in groups.values():
@@ -150,55 +153,37 @@ def sweep_atoms_all(
             in_halves(_sweep_all, some)
 
 
-def _sweep_all(asked: list[Any]) -> list[None]:
-    """Do the same for dictionaries over signals of one width and type, or one, in Triton."""
-    from kernelatoms.engine.gpu.learning import kernels
+def _sweep_all(asked: list[Any], at_once: bool = not _INTERPRETED) -> list[None]:
+    """Do the same for dictionaries over signals of one width and type, or one, in Triton.
 
-    *_, n_alternations, n_sweeps = asked[0]
-    dictionaries = _AsOne([given[:4] for given in asked])
-    if kernels.fits(dictionaries.most_users, asked[0][0].shape[1], len(dictionaries.rows)):
-        # Its interpreter runs programs one after another: none can wait for the others.
-        dictionaries.sweep(n_alternations, n_sweeps, os.environ.get("TRITON_INTERPRET") != "1")
-    else:
+    They become one of all their atoms, over the signals of all: in one launch, or in one from a
+    meeting of programs to the next.
+    """
+    from kernelatoms.engine.gpu import update_kernels
+
+    residuals, dictionaries, indices, values, (n_alternations, *_), (n_sweeps, *_) = zip(
+        *asked, strict=True
+    )
+    bounds = [0, *accumulate(map(len, dictionaries))]
+    shifted = [
+        torch.where(own >= 0, own + first, -1) for own, first in zip(indices, bounds, strict=False)
+    ]
+    rows, places, starts = _users_of_atoms(torch.cat(shifted), bounds[-1])
+    most_users = int(torch.diff(starts).max())
+    if not update_kernels.fits(most_users, residuals[0].shape[1], len(rows)):
         for given in asked:
             _sweep_one_by_one(*given)
+        return [None] * len(asked)
+    left, atoms, old = map(_stacked, (residuals, dictionaries, values))
+    new = update_kernels.sweep(
+        left, atoms, old.reshape(-1)[places], rows.int(), starts.int(), bounds, most_users,
+        n_alternations, n_sweeps, at_once,
+    )  # fmt: skip
+    weights = torch.empty_like(new).scatter_(0, places, new).view(old.shape)
+    for ours, theirs in ((left, residuals), (atoms, dictionaries), (weights, values)):
+        for found, given in zip(ours.split(list(map(len, theirs))), theirs, strict=True):
+            given.copy_(found)
     return [None] * len(asked)
-
-
-class _AsOne:
-    """Several dictionaries as one of all their atoms, over the signals of all.
-
-    Parameters
-    ----------
-    given : list of (residual, dictionary, indices, values)
-        As of ``sweep_atoms``.
-    """
-
-    def __init__(self, given: list[tuple[Any, Any, Any, Any]]) -> None:
-        self.given = given
-        _, dictionaries, indices, _ = zip(*given, strict=True)
-        self.bounds = [0, *accumulate(map(len, dictionaries))]
-        shifted = [
-            torch.where(own >= 0, own + first, -1)
-            for own, first in zip(indices, self.bounds, strict=False)
-        ]
-        self.rows, self.places, self.starts = _users_of_atoms(torch.cat(shifted), self.bounds[-1])
-        self.most_users = int(torch.diff(self.starts).max())
-
-    def sweep(self, n_alternations: int, n_sweeps: int, at_once: bool) -> None:
-        """Sweep over all atoms in Triton, in one launch or one from a meeting to the next."""
-        from kernelatoms.engine.gpu.learning import kernels
-
-        residuals, dictionaries, _, values = zip(*self.given, strict=True)
-        left, atoms, old = map(_stacked, (residuals, dictionaries, values))
-        new = kernels.sweep(
-            left, atoms, old.reshape(-1)[self.places], self.rows.int(), self.starts.int(),
-            self.bounds, self.most_users, n_alternations, n_sweeps, at_once,
-        )  # fmt: skip
-        weights = torch.empty_like(new).scatter_(0, self.places, new).view(old.shape)
-        for ours, theirs in ((left, residuals), (atoms, dictionaries), (weights, values)):
-            for found, given in zip(ours.split(list(map(len, theirs))), theirs, strict=True):
-                given.copy_(found)
 
 
 def _stacked(parts: tuple[Any, ...]) -> Any:
@@ -207,12 +192,7 @@ def _stacked(parts: tuple[Any, ...]) -> Any:
 
 
 def _sweep_one_by_one(
-    residual: Any,
-    dictionary: Any,
-    indices: Any,
-    values: Any,
-    n_alternations: int,
-    n_sweeps: int,
+    residual: Any, dictionary: Any, indices: Any, values: Any, n_alternations: int, n_sweeps: int
 ) -> None:
     """Do the same in plain torch, some launches per atom."""
     rows, places, where = _users_of_atoms(indices, len(dictionary))
