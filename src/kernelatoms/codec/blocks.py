@@ -7,10 +7,9 @@ numbers may be rounded to the type or the decimals of their column: the bound is
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import IO, Any, TypeVar
+from typing import IO, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernelatoms.codec.bounds import Bound, ColumnSums, column_sums, row_errors
 from kernelatoms.codec.container import Entry, Header, Reader
@@ -25,9 +24,9 @@ from kernelatoms.codec.models.codec_model import CodecModel, ReadyModel, read_mo
 from kernelatoms.codec.models.matrix import decode_matrix, encode_and_decode
 from kernelatoms.codec.models.predictors import decoding_cost, ready
 from kernelatoms.codec.packing import pack, unpack, unpacked_size
+from kernelatoms.engine import Array
 from kernelatoms.engine.cpu.threads import each, n_threads
 
-Array = NDArray[Any]
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 

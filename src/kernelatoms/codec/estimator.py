@@ -3,7 +3,6 @@
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -12,13 +11,12 @@ from kernelatoms.codec.bounds import Bound
 from kernelatoms.codec.models.codec_model import CodecModel, check_description
 from kernelatoms.codec.models.model_selection import NAMES, choose_model
 from kernelatoms.codec.packed.arrays import decode_array, encode_array
+from kernelatoms.engine import Array
 from kernelatoms.estimators.base import Estimator
 from kernelatoms.estimators.devices.border import learn, on_cpu
 from kernelatoms.estimators.state_checks import check_features, held
 from kernelatoms.estimators.validation import FLOATS, check_choice
 from kernelatoms.similarity.base import check_flag
-
-Array = NDArray[Any]
 
 
 class KernelCodec(Estimator):

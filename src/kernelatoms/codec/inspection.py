@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernelatoms.codec import arguments
 from kernelatoms.codec.blocks import Compressed, rows_per_block
@@ -14,8 +13,7 @@ from kernelatoms.codec.bounds import SHARES, ErrorStats, row_errors
 from kernelatoms.codec.container import section_sizes
 from kernelatoms.codec.packed.kinds import decoded_matrices, open_source, shapes_of, table_columns
 from kernelatoms.codec.packed.sources import OnStep, Source, quiet
-
-Array = NDArray[Any]
+from kernelatoms.engine import Array
 
 # Rows of a figure, at most.
 _DRAWN_ROWS = 2000

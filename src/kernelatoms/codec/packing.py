@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import zstandard
-from numpy.typing import NDArray
 
 from kernelatoms.codec.limits import (
     HEADER_SIZE,
@@ -20,8 +19,7 @@ from kernelatoms.codec.limits import (
     TEXT_SIZE,
     CodecError,
 )
-
-Array = NDArray[Any]
+from kernelatoms.engine import Array
 
 # The magic number and the size inside the frame are left out: the size precedes the frame.
 _FORM = zstandard.FORMAT_ZSTD1_MAGICLESS

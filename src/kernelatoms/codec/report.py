@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 from matplotlib import colormaps
-from numpy.typing import NDArray
 
+from kernelatoms.engine import Array
 from kernelatoms.report.figures.style import (
     COLOURS,
     GREY,
@@ -18,8 +18,6 @@ from kernelatoms.report.figures.style import (
     plain_axes,
     whole_numbers,
 )
-
-Array = NDArray[Any]
 
 _COLOURS_OF_VALUES = "viridis"
 _MISSING = "#c9ced6"

@@ -4,15 +4,12 @@ See docs/decisions/052-codec-bounds.md.
 """
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernelatoms.codec.loops.integers import code_integers, first_state
 from kernelatoms.codec.loops.range_coder import FULL, TABLES, code_mask, first_mask_state
-
-Array = NDArray[Any]
+from kernelatoms.engine import Array
 
 _NOTHING = np.empty(0, np.uint8)
 

@@ -6,10 +6,7 @@ probabilities. For a geometric distribution of mean mu, ln(mu) is the logit of "
 logarithms of sizes are useful without learning.
 """
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from kernelatoms.codec.loops.range_coder import (
     FULL,
@@ -32,9 +29,8 @@ from kernelatoms.codec.loops.range_coder import (
     start,
     update,
 )
+from kernelatoms.engine import Array
 from kernelatoms.engine.cpu.jit import jit
-
-Array = NDArray[Any]
 
 LARGEST = 1 << 30
 # Sizes have 12 bits after the point.

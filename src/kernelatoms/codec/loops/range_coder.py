@@ -12,11 +12,9 @@ See docs/decisions/005-compiled-functions.md.
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernelatoms.engine import Array
 from kernelatoms.engine.cpu.jit import jit
-
-Array = NDArray[Any]
 
 # Returned instead of a length.
 WRONG, FULL = -1, -2

@@ -7,13 +7,11 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernelatoms.codec.loops.cells import LARGEST, cell_at, cell_value, nearest_cell, step_of
+from kernelatoms.engine import Array
 from kernelatoms.engine.cpu.jit import jit
 from kernelatoms.engine.cpu.threads import each
-
-Array = NDArray[Any]
 
 _SIMILAR_ROWS = 3
 # The share of rows of the upper triangle that have half of its entries.

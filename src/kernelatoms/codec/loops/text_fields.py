@@ -5,14 +5,12 @@ unchanged, quotes included. Texts are uint8 arrays.
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernelatoms.engine import Array
 from kernelatoms.engine.cpu.jit import jit
-
-Array = NDArray[Any]
 
 #: Kinds of fields: empty, an integer, a decimal number, a long number or one with an exponent (read
 #: by slower means), a word for a missing value, any other text.

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
 
 from kernelatoms.codec.bounds import Bound
 from kernelatoms.codec.limits import CodecError
@@ -22,14 +21,13 @@ from kernelatoms.codec.models.quantised import QuantisedBlock
 from kernelatoms.coding import OMP, Lasso
 from kernelatoms.coding.omp import omp
 from kernelatoms.coding.problem import KernelProblem, LinearProblem
+from kernelatoms.engine import Array
 from kernelatoms.features.expansion import Expansion
 from kernelatoms.learning.gradients import GradientStep
 from kernelatoms.learning.ksvd import KSVDUpdate
 from kernelatoms.learning.loop import learn
 from kernelatoms.learning.state import LearnerState
 from kernelatoms.similarity import RBFKernel
-
-Array = NDArray[Any]
 
 #: Predictors with atoms.
 LEARNED = ("pca", "ksvd", "kscdl")

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import zstandard
-from numpy.typing import NDArray
 
 from kernelatoms.codec.bounds import Bound
 from kernelatoms.codec.limits import CodecError
@@ -30,9 +29,8 @@ from kernelatoms.codec.models.quantised import (
     set_rows,
 )
 from kernelatoms.codec.packing import Cursor, number
+from kernelatoms.engine import Array
 from kernelatoms.engine.cpu.threads import each
-
-Array = NDArray[Any]
 
 _PREDICTED, _EXACT, _ZERO = 0, 1, 2
 # Raw numbers, predicted ones, and predicted ones that are not symmetric as the model expects.

@@ -8,18 +8,16 @@ the best code the whole sample, which decides.
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import product
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernelatoms.codec.bounds import Bound
 from kernelatoms.codec.models.codec_model import CodecModel
 from kernelatoms.codec.models.dictionaries import LEARNED, learned_models
 from kernelatoms.codec.models.matrix import encode_matrix
 from kernelatoms.codec.models.predictors import PREDICTORS, fits_columns
-
-Array = NDArray[Any]
+from kernelatoms.engine import Array
 
 # Values that candidates are compared on, and the fewest slices.
 _TRIED_VALUES, _TRIED_SLICES = 1 << 18, 6

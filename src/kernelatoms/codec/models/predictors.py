@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernelatoms.codec.limits import CodecError
 from kernelatoms.codec.loops import columns
@@ -19,8 +18,7 @@ from kernelatoms.codec.loops.slices import code_slices
 from kernelatoms.codec.models import dictionaries
 from kernelatoms.codec.models.codec_model import CodecModel, ReadyModel, check_description
 from kernelatoms.codec.models.quantised import QuantisedBlock
-
-Array = NDArray[Any]
+from kernelatoms.engine import Array
 
 # The forgetting factor per row, and the ridge relative to the inputs' mean square.
 _FADE, _RIDGE = 0.999, 1e-3

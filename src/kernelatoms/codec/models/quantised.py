@@ -4,12 +4,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernelatoms.codec.bounds import Bound
 from kernelatoms.codec.models.codec_model import CodecModel
-
-Array = NDArray[Any]
+from kernelatoms.engine import Array
 
 # Steps are 2^(code / 16). Numbers are near 1 or on a grid of decimals: smaller steps would be below
 # rounding errors.

@@ -10,17 +10,15 @@ from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernelatoms.codec.blocks import Block, Compressed
 from kernelatoms.codec.limits import CodecError
 from kernelatoms.codec.packed.arrays import READERS, Layout, array_blocks, check_layout
 from kernelatoms.codec.packed.sources import PartPlan, Source, check_room
+from kernelatoms.engine import Array
 from kernelatoms.features.memory import check_fits
 from kernelatoms.files.tables.arrays import UnreadableError, read_header
 from kernelatoms.limits import Budget, TooLargeError
-
-Array = NDArray[Any]
 
 _MAGIC = b"\x93NUMPY"
 # Other files than arrays of plain types are stored as bytes.

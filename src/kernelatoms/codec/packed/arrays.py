@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernelatoms.codec.blocks import (
     Block,
@@ -28,9 +27,8 @@ from kernelatoms.codec.container import Header, Part, Tail, Writer
 from kernelatoms.codec.limits import CodecError
 from kernelatoms.codec.models.codec_model import CodecModel, model_bytes
 from kernelatoms.codec.packing import arrange, believable, rearrange
+from kernelatoms.engine import Array
 from kernelatoms.features.memory import check_fits
-
-Array = NDArray[Any]
 
 #: Readers of the heads of NumPy files, by what these begin with.
 READERS: dict[bytes, Callable[[Any], tuple[tuple[int, ...], bool, np.dtype[Any]]]] = {

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from kernelatoms.codec.limits import CodecError
 from kernelatoms.codec.packed.arrow_messages import read_batch
 from kernelatoms.codec.packing import Cursor, arrange, rearrange
-
-Array = NDArray[Any]
+from kernelatoms.engine import Array
 
 _VALUES, _SOME_MISSING, _OTHER = 0, 1, 2
 # NaN of a column in the matrix: all are numbers, all are missing values, or some.

@@ -6,10 +6,8 @@ text are stored as integers, as texts of one length, or as any texts.
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernelatoms.codec.blocks import Finish
 from kernelatoms.codec.limits import CodecError
@@ -23,8 +21,7 @@ from kernelatoms.codec.loops.text_fields import (
     rounded,
 )
 from kernelatoms.codec.packing import Cursor, arrange, number, rearrange
-
-Array = NDArray[Any]
+from kernelatoms.engine import Array
 
 #: The most decimals.
 MOST_DECIMALS = 18

@@ -3,10 +3,9 @@
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernelatoms.codec.blocks import Compressed, DecodedBlock
 from kernelatoms.codec.limits import MOST_COLUMNS, CodecError, DecodingBudget
@@ -33,8 +32,7 @@ from kernelatoms.codec.packed.csv_columns import (
 from kernelatoms.codec.packed.csv_survey import Dialect, names_of, numbered
 from kernelatoms.codec.packed.sources import check_columns, from_ranges, other_columns
 from kernelatoms.codec.packing import Cursor
-
-Array = NDArray[Any]
+from kernelatoms.engine import Array
 
 # Fields written at a time.
 _PIECE_FIELDS = 1 << 20

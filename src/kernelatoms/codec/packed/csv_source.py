@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernelatoms.codec.blocks import Block, Compressed
 from kernelatoms.codec.loops.text_fields import LONG, Numbers, read_numbers, take_texts
@@ -37,8 +36,7 @@ from kernelatoms.codec.packed.sources import (
     table_plan,
 )
 from kernelatoms.codec.packing import number
-
-Array = NDArray[Any]
+from kernelatoms.engine import Array
 
 # Columns whose numbers all have the same decimals, up to this many, keep trailing zeros.
 _MOST_FIXED = 6

@@ -6,10 +6,9 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernelatoms.codec.limits import MOST_COLUMNS
 from kernelatoms.codec.loops.text_fields import (
@@ -24,10 +23,9 @@ from kernelatoms.codec.loops.text_fields import (
     split_fields,
 )
 from kernelatoms.codec.packed.sources import OnStep
+from kernelatoms.engine import Array
 from kernelatoms.files.tables.first_lines import DELIMITERS, MISSING_WORDS, is_row_of_numbers
 from kernelatoms.files.tables.table import TableError
-
-Array = NDArray[Any]
 
 # The beginning of a file that its dialect is found in: this much, more if lines are longer.
 _LOOK_AT, _MOST_LOOKED_AT = 1 << 20, 1 << 26

@@ -2,9 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO, Any
-
-from numpy.typing import NDArray
+from typing import IO
 
 from kernelatoms.codec.blocks import Compressed
 from kernelatoms.codec.limits import CodecError
@@ -19,9 +17,8 @@ from kernelatoms.codec.packed.parquet_files import (
     restore_parquet,
 )
 from kernelatoms.codec.packed.sources import OnStep, Source, quiet
+from kernelatoms.engine import Array
 from kernelatoms.files.tables.table import TableError
-
-Array = NDArray[Any]
 
 _SUFFIXES = (".csv", ".tsv", ".txt", ".parquet", ".npy", ".npz")
 

@@ -7,7 +7,6 @@ from typing import IO, Any
 
 import numpy as np
 import pyarrow
-from numpy.typing import NDArray
 from pyarrow import parquet
 
 from kernelatoms.codec.blocks import Block, Compressed, DecodedBlock
@@ -15,10 +14,9 @@ from kernelatoms.codec.limits import HEADER_SIZE, TEXT_EXPANSION, TEXT_SIZE, Cod
 from kernelatoms.codec.packed import arrow_columns, sources
 from kernelatoms.codec.packed.arrow_messages import read_schema
 from kernelatoms.codec.packing import Cursor, pack, stored, unpack, unpacked_size
+from kernelatoms.engine import Array
 from kernelatoms.files.tables.table import TableError
 from kernelatoms.limits import Budget
-
-Array = NDArray[Any]
 
 # Compressions of a file's columns.
 _CODECS = ("none", "snappy", "gzip", "brotli", "lz4", "zstd")

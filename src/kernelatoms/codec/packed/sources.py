@@ -7,13 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from numpy.typing import NDArray
-
 from kernelatoms.codec.blocks import Block, Compressed
 from kernelatoms.codec.limits import CodecError
+from kernelatoms.engine import Array
 from kernelatoms.files.tables.table import shortened
-
-Array = NDArray[Any]
 
 #: ``on_step(done, total, what)`` reports progress.
 OnStep = Callable[[int, int, str], None]

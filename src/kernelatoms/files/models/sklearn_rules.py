@@ -11,10 +11,10 @@ from types import FunctionType
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from kernelatoms.engine import Array
 from kernelatoms.estimators.state_checks import (
     check_features,
     held,
@@ -24,7 +24,6 @@ from kernelatoms.estimators.state_checks import (
     require_number,
 )
 
-Array = NDArray[Any]
 Sizes = dict[str, int]
 Rule = Callable[[Any, str, Sizes], None]
 Rules = dict[str, Rule]

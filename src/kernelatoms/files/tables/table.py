@@ -21,11 +21,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import IO, Any
 
-from numpy.typing import NDArray
-
+from kernelatoms.engine import Array
 from kernelatoms.limits import Budget, TooLargeError
-
-Array = NDArray[Any]
 
 _KINDS = {
     ".csv": "csv", ".tsv": "csv", ".txt": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl",
