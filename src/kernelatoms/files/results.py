@@ -10,9 +10,10 @@ from typing import Any, TextIO
 import numpy as np
 import scipy.sparse
 
+from kernelatoms.engine import Array
 from kernelatoms.features.memory import check_fits
 from kernelatoms.files.tables.arrays import read_npy, read_npz
-from kernelatoms.files.tables.table import Array, TableError, read_table
+from kernelatoms.files.tables.table import TableError, read_table
 from kernelatoms.files.writing import write_whole
 from kernelatoms.limits import TooLargeError
 

@@ -9,15 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from kernelatoms.engine import Array
 from kernelatoms.estimators.state_checks import held
-from kernelatoms.files.models.sklearn_rules import (
-    Array,
-    check_array,
-    check_values,
-    equal,
-    fault,
-    is_whole,
-)
+from kernelatoms.files.models.sklearn_rules import check_array, check_values, equal, fault, is_whole
 from kernelatoms.limits import MODEL_COLUMNS
 
 

@@ -15,9 +15,9 @@ from typing import IO, Any
 
 import numpy as np
 
+from kernelatoms.engine import Array
 from kernelatoms.features.memory import check_fits
 from kernelatoms.files.tables.table import (
-    Array,
     ReadOptions,
     Table,
     TableError,

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from kernelatoms.engine import Array
 from kernelatoms.files.tables.first_lines import WIDE
 from kernelatoms.files.tables.table import (
-    Array,
     ReadOptions,
     Table,
     TableError,

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from kernelatoms.engine import Array
 from kernelatoms.files.tables.dates import date_order, day_text, to_days
 from kernelatoms.files.tables.roles import (
     INDEX,
@@ -27,7 +28,7 @@ from kernelatoms.files.tables.roles import (
     sounds_like_identifier,
     why_identifier,
 )
-from kernelatoms.files.tables.table import Array, Table, is_missing
+from kernelatoms.files.tables.table import Table, is_missing
 
 #: A category has at most so many values, and at least so many rows per value.
 MOST_VALUES, ROWS_PER_VALUE = 20, 5

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from kernelatoms.engine import Array
 from kernelatoms.files.tables.arrow_tables import (
     large_columns,
     owned_by_arrow,
@@ -19,7 +20,6 @@ from kernelatoms.files.tables.arrow_tables import (
 )
 from kernelatoms.files.tables.first_lines import MISSING_WORDS, WIDE, FirstLines, look_at
 from kernelatoms.files.tables.table import (
-    Array,
     ReadOptions,
     Table,
     TableError,

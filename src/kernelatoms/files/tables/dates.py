@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelatoms.files.tables.table import Array
+from kernelatoms.engine import Array
 
 #: How a column writes its dates: what stands first, second and third.
 ORDERS = ("ymd", "dmy", "mdy", "named")

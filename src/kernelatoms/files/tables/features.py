@@ -21,10 +21,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelatoms.engine import Array
 from kernelatoms.files.tables.column_kinds import MIXED, Use, uses_of
 from kernelatoms.files.tables.matching import features_of, refuse_infinite
 from kernelatoms.files.tables.roles import REASONS, doubts_about, read_labels
-from kernelatoms.files.tables.table import Array, Table, TableError, first_few, shortened
+from kernelatoms.files.tables.table import Table, TableError, first_few, shortened
 from kernelatoms.similarity.base import check_flag
 
 if TYPE_CHECKING:  # models import scikit-learn, which takes a second

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from kernelatoms.engine import Array
 from kernelatoms.files.tables.arrow_tables import from_arrow, large_columns, owned_by_arrow
 from kernelatoms.files.tables.csv_tables import as_utf8
-from kernelatoms.files.tables.table import Array, ReadOptions, Table, TableError, TableFile
+from kernelatoms.files.tables.table import ReadOptions, Table, TableError, TableFile
 from kernelatoms.limits import Budget
 
 _BLOCK_BYTES = 64 * 2**20

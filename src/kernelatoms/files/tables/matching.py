@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kernelatoms.engine import Array
 from kernelatoms.files.tables.column_kinds import encoded, feature_names
 from kernelatoms.files.tables.roles import REASONS, sounds_like_identifier
-from kernelatoms.files.tables.table import Array, Table, TableError, repeated, shortened
+from kernelatoms.files.tables.table import Table, TableError, repeated, shortened
 
 if TYPE_CHECKING:  # models import scikit-learn, which takes a second
     from kernelatoms.files.models.record import ModelRecord

@@ -22,7 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from kernelatoms.files.tables.table import Array, Table, TableError, is_missing, shortened
+from kernelatoms.engine import Array
+from kernelatoms.files.tables.table import Table, TableError, is_missing, shortened
 
 # More real-valued classes than this are a quantity, not a label.
 _MOST_REAL_CLASSES = 20
