@@ -467,42 +467,41 @@ class TestWhatStays:
             same(ask(X[:50]), first)
         assert len(moves) > n_moves
 
-    def test_so_are_atoms_and_their_gram_matrix(self, chosen, moves, monkeypatch):
+    def test_so_is_its_gram_matrix_and_arrays_are_brought_by_each_call(
+        self, chosen, moves, monkeypatch
+    ):
         X, atoms = draw()[0], draw(1, 20)[0]
         learner, grams, compute = made("KSVD").fit(X), [], gpu.gram_matrix
         monkeypatch.setattr(gpu, "gram_matrix", lambda atoms: grams.append(0) or compute(atoms))
         with chosen():
             for _ in range(3):
                 ka.sparse_encode(X, atoms)
-            assert len(moves) == 1
+            assert len(moves) == len(grams) == 3
             grams.clear()
             for _ in range(3):
                 learner.transform(X), learner.score(X)
             assert len(grams) == 1
 
-    def test_edits_are_noticed(self, chosen, moves):
+    def test_new_attributes_are_noticed(self, chosen, moves):
         X, y = draw()
         model = made("KSVD").fit(X)
         classes = made("classes").fit(X, y)
         with chosen():
-            model.transform(X), classes.predict(X)
-            moves.clear()
-            model.components_[0] = -model.components_[1]  # in place
-            classes.dictionaries_[1].components_[2] *= 0.5
-            found = model.transform(X), classes.decision_function(X)
-            assert len(moves) == 2
+            first = model.transform(X)
+            classes.predict(X)
             moves.clear()
             model.components_ = model.components_[::-1].copy()
             turned = model.transform(X)
             assert len(moves) == 1
             dense = model.set_params(sparse_output=False).transform(X)
-            assert len(moves) == 1
+            classes.dictionaries_ = classes.dictionaries_[::-1]
+            found = classes.decision_function(X)
         same(dense, turned.toarray())
         model.set_params(sparse_output=True)
-        same(found[1], classes.decision_function(X))
+        same(found, classes.decision_function(X))
         same(turned, model.transform(X))
         model.components_ = model.components_[::-1].copy()
-        same(found[0], model.transform(X))
+        same(first, model.transform(X))
 
     def test_what_learns_is_brought_afresh(self, chosen, moves):
         X, _ = draw()
@@ -526,18 +525,20 @@ class TestWhatStays:
         model = made("KSVD").fit(X)
         with chosen():
             model.transform(X), ka.sparse_encode(X, atoms), ka.sparse_encode(X, atoms.tolist())
-            assert alive(moves) == len(moves) - 1  # the list's have no owner
+            assert alive(moves) == 1 < len(moves)  # arrays that no model has are let go
             made("MOD").fit(X)
             assert alive(moves) == 0
             model.transform(X)
             assert alive(moves) > 0
             del model
             assert alive(moves) == 0
-            ka.sparse_encode(X, atoms)
+            model = made("KSVD").fit(X)
+            model.transform(X)
             assert alive(moves) == 1
         assert alive(moves) == 0
         with pytest.raises(KeyError), chosen():
-            fail_after(lambda: ka.sparse_encode(X, atoms))
+            fail_after(lambda: model.transform(X))
+        assert len(moves) > 1
         assert alive(moves) == 0
 
     def test_where_the_variable_chooses(self, a_card, moves, monkeypatch):
@@ -554,10 +555,10 @@ class TestWhatStays:
     def test_memory_is_for_rows_first(self, chosen, moves, monkeypatch):
         X, _ = draw()
         model = made("KSVD").fit(X)
-        n_bytes = model.components_.nbytes + model.objective_.nbytes
         path = "kernelatoms.engine.gpu.arrays.streaming.free_memory"
         with chosen():
-            for free, n_expected in ((n_bytes, 0), (n_bytes - 1, 2)):
+            # An eighth of what is free is to hold the rows.
+            for free, n_expected in ((8 * X.nbytes, 0), (8 * X.nbytes - 1, 1)):
                 model.transform(X)
                 moves.clear()
                 monkeypatch.setattr(path, lambda device, free=free: free)
@@ -620,14 +621,14 @@ class TestMemory:
     def test_not_even_one_row(self, small, chosen):
         X, _ = draw()
         small(0)
-        with chosen(), pytest.raises(MemoryError, match=r"too little memory for sparse_encode"):
+        with chosen(), pytest.raises(MemoryError, match=r"has too little memory.*partial_fit"):
             ka.sparse_encode(X, X[:10])
-        with chosen(), pytest.raises(MemoryError, match=r"memory for fit.*partial_fit"):
+        with chosen(), pytest.raises(MemoryError, match=r"has too little memory.*partial_fit"):
             made("KSVD").fit(X)
 
     def test_rows_that_do_not_fit_whole_are_refused_before(self, chosen, blocks, monkeypatch):
         X, _ = draw()
-        monkeypatch.setattr("kernelatoms.features.memory._FITS_ELSEWHERE", 0)
+        monkeypatch.setattr("kernelatoms.features.memory._ALWAYS_FITS_DEVICE", 0)
         monkeypatch.setattr(gpu, "free_bytes", lambda like: 1000)
         message = r"rows of X.*need about .*memory.*available.*MOD.partial_fit.*KERNELATOMS_DEVICE"
         with chosen(), pytest.raises(ValueError, match=message):
@@ -650,7 +651,7 @@ class TestRefusals:
         X, y = draw()
         model = made("KSVD").fit(X)
         X[row, 1] = np.nan
-        message = rf"NaN \(row {row} is the first\).*CPU alone.*use_device, KERNELATOMS_DEVICE"
+        message = rf"NaN \(row {row} is the first\).*CPU alone.*use_device or KERNELATOMS_DEVICE"
         for ask in (model.transform, model.fit, lambda X: ka.CRCClassifier().fit(X, y)):
             with chosen(), pytest.raises(ValueError, match=message):
                 ask(X)
@@ -708,7 +709,7 @@ class TestTheChoice:
             other.join()
         assert not blocks
 
-    def test_contexts_in_contexts_and_in_threads(self, chosen, blocks, moves):
+    def test_contexts_in_contexts_and_in_threads(self, chosen, blocks):
         X, atoms = draw()[0], draw(1, 20)[0]
         expected, both_in = ka.sparse_encode(X, atoms), threading.Barrier(2)
         found = []
@@ -738,14 +739,10 @@ class TestTheChoice:
             for other in others:
                 other.join()
             assert sorted(found) == [0, len(X)]
-            n_moves = len(moves)
-            assert n_moves == 2  # a context each
             ka.sparse_encode(X, atoms)
             with pytest.raises(KeyError), chosen():
                 fail_after(lambda: ka.sparse_encode(X, atoms))
-            assert len(moves) == n_moves + 2
             ka.sparse_encode(X, atoms)
-            assert len(moves) == n_moves + 2
             assert sum(blocks) == 6 * len(X)
 
     def test_whatever_else_torch_is_told(self, chosen, blocks):

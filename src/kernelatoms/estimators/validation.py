@@ -24,6 +24,7 @@ from sklearn.utils.validation import (
 from kernelatoms.engine import Array, is_array, is_device_array
 from kernelatoms.estimators.devices.conversion import enter
 from kernelatoms.features.memory import check_fits
+from kernelatoms.similarity.base import plain_number
 from kernelatoms.similarity.missing import rows_with_missing
 
 FLOATS = [np.float64, np.float32]
@@ -31,6 +32,7 @@ FLOATS = [np.float64, np.float32]
 
 def check_count(name: str, value: Any, low: int = 1) -> int:
     """Return a whole number of at least 1, or as little as is allowed."""
+    value = plain_number(name, value)
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise TypeError(f"{name} must be a whole number, got {value!r}.")
     if value < low:
@@ -45,6 +47,7 @@ def check_real(
     span = f"{'above' if low_open else 'at least'} {low:g}"
     if high is not None and high < np.inf:
         span += f" and at most {high:g}"
+    value = plain_number(name, value)
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name} must be a number {span}, got {value!r}.")
     number = float(value)

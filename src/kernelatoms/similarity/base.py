@@ -328,6 +328,17 @@ def check_number(name: str, value: Any, *, low: float = -np.inf, above: float = 
         raise ValueError(f"{name} must be above {above}, got {value!r}.")
 
 
+def plain_number(name: str, value: Any) -> Any:
+    """Return the number that a tensor of torch holds; anything else as it is."""
+    if getattr(value, "shape", None) != () or not hasattr(value, "requires_grad"):
+        return value
+    if value.requires_grad:
+        raise ValueError(
+            f"{name} requires gradients, which do not go through codes: give {name}.detach()."
+        )
+    return value.item()
+
+
 def is_whole(value: Any) -> bool:
     """Whether a value is a whole number; True and False are none."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool)

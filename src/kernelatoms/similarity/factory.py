@@ -13,7 +13,7 @@ import numpy as np
 
 from kernelatoms.engine import Array, is_device_array
 from kernelatoms.similarity import decaying, inner
-from kernelatoms.similarity.base import Kernel, check_number
+from kernelatoms.similarity.base import Kernel, check_number, plain_number
 from kernelatoms.similarity.distance_kernels import DistanceKernel
 from kernelatoms.similarity.gammas import check_gamma
 from kernelatoms.similarity.inner import NamedKernel
@@ -85,6 +85,10 @@ def make_kernel(
     if kernel_params is not None and not isinstance(kernel_params, Mapping):
         raise TypeError(f"kernel_params must be a dictionary, got {kernel_params!r}.")
     extra = dict(kernel_params or {})
+    gamma, degree, coef0 = (
+        plain_number(name, value)
+        for name, value in (("gamma", gamma), ("degree", degree), ("coef0", coef0))
+    )
     check_gamma(gamma)
     check_number("degree", degree)
     check_number("coef0", coef0)

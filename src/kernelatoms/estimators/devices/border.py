@@ -29,6 +29,7 @@ from kernelatoms.engine import is_device_array
 from kernelatoms.estimators.devices import streaming
 from kernelatoms.estimators.devices.conversion import (
     all_to_numpy,
+    as_numpy,
     enter,
     holds_tensor,
     is_tensor,
@@ -177,7 +178,7 @@ def on_cpu(what: str, **values: Any) -> Any:
 def as_labels(y: Any) -> Any:
     """Return labels, or weights of rows, which are looked at on the CPU."""
     if is_tensor(y):
-        return enter(y.cpu(), "y")
+        return as_numpy(y, "y")
     return all_to_numpy(y) if is_device_array(y) else y
 
 
@@ -198,10 +199,10 @@ def fitted_names(estimator: Any) -> list[str]:
 
 @contextmanager
 def _rolled_back_on_error(owner: Any) -> Iterator[None]:
-    vars(owner).pop("_fitted_states", None)
     before = dict(vars(owner))
+    vars(owner).pop("_fitted_states", None)
     if "state_" in before:  # the one attribute that learning changes in place
-        before["state_"] = before["state_"].copy()
+        vars(owner)["state_"] = before["state_"].copy()
     try:
         yield
     except BaseException:
@@ -245,9 +246,10 @@ class _Call:
         """Return the answer to a call that leaves models as they are."""
         self._check()
         with torch_side().undisturbed():
+            X = enter(self.X, self.name)
             lines = {name: self._moved(value, name) for name, value in self.lines.items()}
             shared = {name: enter(value, name) for name, value in self.shared.items()}
-            return self._leave(work(enter(self.X, self.name), **lines, **shared))
+            return self._leave(work(X, **lines, **shared))
 
     def learn(self, work: Callable[..., Any], y: Any) -> Any:
         """Return the answer to a call that sets fitted attributes."""
