@@ -1,20 +1,24 @@
 """Results are the same to the last bit, whoever compiled the loops, when, and in which order."""
 
+import hashlib
 import json
 import os
+import pickle
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from llvmlite.binding import ObjectFileRef
 
 from draws import later
 
 PUBLIC_OUTPUTS = Path(__file__).with_name("public_outputs.py")
 
 # Sums that may be reordered, in a loop that is called and not inlined; the stack of ``code`` holds
-# arguments while it decides about another.
+# arguments while it decides about another; numba compiles a function for powers, which must not be
+# reordered in ``code`` and may be in ``update``.
 LOOPS = """
 import numpy as np
 
@@ -41,7 +45,7 @@ def subtract(out, start, stop, rows, coefs, n):
 def update(out, rows, coefs, n):
     for first in range(0, out.shape[0], 64):
         start, stop = np.uintp(first), np.uintp(min(first + 64, out.shape[0]))
-        if n > 0:
+        if np.float64(coefs[0]) ** 2 < 100.0:
             subtract(out, start, stop, rows, coefs, n)
 
 
@@ -49,6 +53,7 @@ def update(out, rows, coefs, n):
 def code(out, rows, coefs, scale):
     update(out, rows, coefs, 5 if scale > 0.0 else 2)
     update(out, rows, coefs, len(coefs) if scale > 0.0 else 3)
+    out[0] *= scale**2
     return out
 """
 # Words of the command line are loops to call before. Names in LLVM's code differ: they hold a count
@@ -162,6 +167,61 @@ def test_processes_that_compile_at_once(compiled, tmp_path):
         assert all(all_code[key] == code[key] for key in code)
 
 
+# Words of the command line are loops to call, and functions of others that numba compiles as well.
+CALL = """
+import sys
+
+import numba
+import numpy as np
+
+from kernelatoms import sparse_encode
+from kernelatoms.engine.cpu.atoms import descend_atoms
+
+rng = np.random.default_rng(0)
+X, D = rng.standard_normal((50, 30)), rng.standard_normal((40, 30))
+
+
+def powers(x):
+    return np.hypot(x, max(x, x**2)) + abs(np.sqrt(x)) ** 3 + np.empty(2)[0]
+
+
+calls = {
+    "dense": lambda: descend_atoms(D @ D.T, D @ X[:30].T, rng.standard_normal((40, 30)), 2),
+    "sparse": lambda: descend_atoms(np.eye(40), D, D.copy(), 2),
+    "fksc": lambda: sparse_encode(X, D, method="fksc", alpha=0.1),
+    "exact": lambda: numba.njit(nogil=True, error_model="numpy")(powers)(2.0),
+    "fast": lambda: numba.njit(nogil=True, error_model="numpy", fastmath=True)(powers)(2.0),
+}
+for word in sys.argv[1:]:
+    calls[word]()
+"""
+
+
+def machine_code(cache):
+    """Return a digest of the machine code of every loop in a cache, by the names of the files."""
+    digests = {}
+    for path in cache.rglob("*.nbc"):
+        (_, _, (compiled, _)), *_ = pickle.loads(path.read_bytes()[32:])
+        sections = ObjectFileRef.from_data(compiled).sections()
+        code = [each.data() for each in sections if each.is_text()]
+        digests[path.name] = hashlib.sha256(b"".join(code)).hexdigest()
+    return digests
+
+
+@pytest.mark.parametrize("words", [["exact", "fksc", "sparse", "dense"], later(["fast", "sparse"])])
+def test_machine_code_after_other_loops(words, tmp_path):
+    """Also after those of other packages, which share numba and its functions."""
+    running = []
+    for name, calls in (("first", ["dense", "sparse", "fksc"]), ("then", words)):
+        cache = {"NUMBA_CACHE_DIR": str(tmp_path / name), "PYTHONHASHSEED": str(len(running))}
+        command = [sys.executable, "-c", CALL, *calls]
+        running.append(subprocess.Popen(command, env={**os.environ, **cache}))
+    assert [process.wait(120) for process in running] == [0, 0]
+    first, then = (machine_code(tmp_path / name) for name in ("first", "then"))
+    assert len(then) >= (6 if "fksc" in words else 2)
+    assert [name for name in then if then[name] != first[name]] == []
+
+
 def public_outputs(cache, *what, seed):
     done = subprocess.run(
         [sys.executable, str(PUBLIC_OUTPUTS), *what], capture_output=True, text=True,
@@ -177,6 +237,13 @@ def test_all_outputs(dtype, rng, tmp_path):
     cold = public_outputs(tmp_path, dtype, seed="0")
     assert len(cold) > 300
     assert public_outputs(tmp_path, dtype, seed="0") == cold
+    code = machine_code(tmp_path)
+    for part in ("compress", "learn", "code", "compare"):
+        public_outputs(tmp_path / part, dtype, part, seed="1")
+        own = machine_code(tmp_path / part)
+        assert own
+        assert [name for name in own if own[name] != code[name]] == []
+        shutil.rmtree(tmp_path / part)
     for seed in ("1", "2"):  # the second mixes loops of three processes
         for path in sorted(tmp_path.rglob("*.nbc")):
             if rng.random() < 0.3:

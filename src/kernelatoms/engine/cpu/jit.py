@@ -10,8 +10,10 @@ between two writes. Whatever is wrong with the cache costs a compilation.
 What a loop computes with ``reassoc`` depends on how LLVM orders its sums, so the same source must
 become the same machine code in every process, whatever it compiled before. With numba alone, the
 linker chooses among copies of a called loop, their names contain a count of what the process has
-compiled, and Python's stack at a branch has the order of a set. Here copies belong to the loop they
-were made for, loops are linked as they are stored, and what lies on the stack is sorted.
+compiled, Python's stack at a branch has the order of a set, and the first user of a function that
+numba compiles by itself (``x ** 2`` calls one) decides whether it has ``reassoc``. Here copies
+belong to the loop they were made for, loops are linked as they are stored, what lies on the stack
+is sorted, and numba's functions are shared only by loops with the same flags.
 
 See docs/decisions/005-compiled-functions.md and docs/decisions/006-same-machine-code-everywhere.md.
 """
@@ -28,7 +30,7 @@ from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, ClassVar
 
 import llvmlite
 import numba
@@ -37,7 +39,10 @@ from numba.core import event, ir
 from numba.core.caching import FunctionCache
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.compiler_machinery import FunctionPass, register_pass
+from numba.core.cpu import CPUContext
+from numba.core.registry import cpu_target
 from numba.core.serialize import dumps
 from numba.core.untyped_passes import TranslateByteCode
 
@@ -73,7 +78,7 @@ def jit(
         # Without a folder to cache in (read-only installation and no home) each process compiles.
         with suppress(RuntimeError):
             compiled._cache = _Cache(function)
-        compiled.compile = _undisturbed(compiled.compile)
+        compiled.compile = _undisturbed(_with_own_target(compiled.compile))
         return compiled
 
     return compile_lazily
@@ -102,6 +107,40 @@ def _undisturbed(compile_for: Callable[..., Any]) -> Callable[..., Any]:
                 handler(*pressed[0])
 
     return compile_undisturbed
+
+
+def _with_own_target(compile_for: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a loop, and what numba compiles for it, while numba's target is ours."""
+
+    @functools.wraps(compile_for)
+    def compile_for_own_target(*args: Any, **kwargs: Any) -> Any:
+        target = cpu_target.target_context
+        with global_compiler_lock:
+            kind = target.__class__  # ours, where a loop is compiled for another
+            target.__class__ = _Target
+            try:
+                return compile_for(*args, **kwargs)
+            finally:
+                target.__class__ = kind
+
+    return compile_for_own_target
+
+
+class _Target(CPUContext):
+    """numba's target, where loops with the same flags share the functions that numba compiles.
+
+    numba keeps those of ``x ** 2``, ``np.hypot``, ... by the types of their arguments: compiled for
+    a loop with ``reassoc``, they would have it in every later loop, and the other way round.
+    """
+
+    _functions: ClassVar[dict[Any, dict[Any, Any]]] = {}  # by flags
+
+    def subtarget(self, **options: Any) -> Any:
+        """Return a copy for loops with some options."""
+        target = super().subtarget(**options)
+        flags = frozenset(target.fastmath.flags) if target.fastmath else None
+        target.cached_internal_func = self._functions.setdefault(flags, {})
+        return target
 
 
 class _StableCompiler(Compiler):
