@@ -85,10 +85,7 @@ class Ranking:
 
 
 def mistakes_section(
-    subject: Subject,
-    answers: Answers,
-    ranking: Ranking,
-    draw: Callable[[int], tuple[int, Picture]],
+    subject: Subject, answers: Answers, ranking: Ranking, draw: Callable[[int], tuple[int, Picture]]
 ) -> Section | None:
     """Show the mistakes of the largest margin, or the closest calls; ``draw`` names the rival."""
     known, margin = np.flatnonzero(answers.truth >= 0), ranking.margin

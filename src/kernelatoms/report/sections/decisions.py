@@ -115,12 +115,7 @@ def _decide(subject: Subject, row: int) -> Decision:
 
 
 def _picture(
-    subject: Subject,
-    found: Decisions,
-    row: int,
-    kind: DecisionKind,
-    start: str,
-    decision: Decision,
+    subject: Subject, found: Decisions, row: int, kind: DecisionKind, start: str, decision: Decision
 ) -> Picture:
     """Draw one row: what it is written in, where images can be drawn, and how classes do."""
     classes, why = subject.anatomy.classes, decision.why
