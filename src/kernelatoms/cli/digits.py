@@ -75,10 +75,7 @@ class Study:
 
 
 def run_study(settings: Settings, on_step: Callable[[int, int, str], None]) -> Study:
-    """Learn and classify; ``on_step(done, total, what)`` is called before every step.
-
-    A first fit outside the clock loads the compiled loops, or compiles them on a new machine.
-    """
+    """Learn and classify, warmed up by a first fit; ``on_step(done, total, what)`` shows steps."""
     pixels, labels = load_digits(return_X_y=True)
     pixels, labels = pixels[: settings.n_digits] / 16, labels[: settings.n_digits]
     measured = {name: Measured() for name in make_models(settings, 0)}

@@ -35,10 +35,7 @@ def predict(
     scores: Annotated[
         bool, typer.Option("--scores", help="Add how well each class fits (larger is better).")
     ] = False,
-    label: Annotated[
-        str | None,
-        typer.Option(help="Column of true classes, to count how many predictions are right."),
-    ] = None,
+    label: opt.Label = None,
     rows: opt.Rows = None,
     decimal: opt.Decimal = None,
     encoding: opt.Encoding = None,
@@ -128,10 +125,7 @@ def _evaluate(
 
 
 def evaluate(predictions: Any, truth: Any, classes: Any) -> dict[str, Any]:
-    """Compare predictions of labelled rows with the truth, in all and per class.
-
-    Rows of classes that the model does not know are wrong.
-    """
+    """Compare predictions of labelled rows with the truth; those of unknown classes are wrong."""
     import numpy as np
 
     true = np.array([str(value) for value in truth.tolist()])

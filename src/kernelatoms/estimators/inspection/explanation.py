@@ -308,10 +308,7 @@ def _percent(share: float) -> str:
 def codes_of_best(
     each: Sequence[scipy.sparse.csr_array], best: NDArray[np.intp]
 ) -> scipy.sparse.csr_array:
-    """Return of codes over every dictionary those over each row's best one, in all atoms' columns.
-
-    ``best`` of shape (n_samples,) says which dictionary counts.
-    """
+    """Return the codes over each row's ``best`` dictionary, in the columns of all atoms."""
     parts = []
     for c, matrix in enumerate(each):
         counts = np.repeat(best == c, np.diff(matrix.indptr))

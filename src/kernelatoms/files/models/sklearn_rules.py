@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernelatoms.engine import Array
 from kernelatoms.estimators import state_checks
+from kernelatoms.similarity.base import is_whole
 
 Sizes = dict[str, int]
 Rule = Callable[[Any, str, Sizes], None]
@@ -226,10 +227,7 @@ def check_array(owner: Any, name: str, value: Any, kinds: str) -> Array:
 
 
 def check_values(owner: Any, name: str, value: Any) -> None:
-    """Require different texts or ascending numbers, with NaN or None only at the end.
-
-    scikit-learn finds numbers by bisection and uses the result as an index.
-    """
+    """Require different texts or ascending numbers, for bisection; NaN or None only at the end."""
     right = type(value) is np.ndarray and value.ndim == 1 and value.dtype.kind in "biufUSO"
     if not (right and state_checks.holds_letters(value) and _are_values(value)):
         raise fault(owner, name, "an array of different texts, or of ascending numbers")
@@ -251,11 +249,6 @@ def _are_values(values: Array) -> bool:
         return len(set(entries)) == len(entries)
     numbers = all(isinstance(entry, int | float) for entry in entries)
     return numbers and all(one < after for one, after in pairwise(entries))
-
-
-def is_whole(value: Any) -> bool:
-    """Return whether something is an integer."""
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def equal(found: Any, expected: Any) -> bool:

@@ -218,11 +218,7 @@ def _is_category(counts: Counter[str]) -> bool:
 
 
 def _is_slip(counts: Counter[str]) -> bool:
-    """Return whether words among numbers are mistakes, or marks of missing values.
-
-    They are neither if all recur (0, 1, 2, 3+) or if they are many: then the column holds words,
-    some of them written in digits.
-    """
+    """Return whether words among numbers are mistakes or missing: few, and not all recurring."""
     words = {text: count for text, count in counts.items() if not _is_number(text)}
     if all(_is_number(text.replace(",", ".", 1)) for text in words):  # decimal commas
         return True

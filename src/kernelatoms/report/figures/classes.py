@@ -32,9 +32,8 @@ def class_parts_figure(
 ) -> style.Figure:
     """Draw what is known of each class's part in a code, under the images if any.
 
-    ``bars`` stand side by side; an infinite value, of a class without a part, gets words in place
-    of a bar. ``marked`` are classes in the colour of the answer. ``images`` (the row first) share
-    one scale; ``atoms`` are (name, image) pairs, each on its own scale.
+    ``bars`` stand side by side; ``marked`` classes have the colour of the answer. ``images``, the
+    row first, share one scale; ``atoms`` are (name, image) pairs, each on its own scale.
     """
     heights = [*([1.75] if images else []), *([1.3] if atoms else []), 0.8 + 0.2 * len(names)]
     figure = style.Figure(figsize=(style.WIDTH, sum(heights)), layout="constrained")
@@ -102,10 +101,7 @@ def confusion_figure(matrix: Any, labels: Sequence[Any]) -> style.Figure:
 def class_matrix_figure(
     shares: Any, words: Sequence[Sequence[str]], labels: Sequence[Any], xlabel: str
 ) -> style.Figure:
-    """Draw a square of true classes (rows) and others (columns), coloured by shares of the row.
-
-    ``words`` are the texts of the cells, empty ones where nothing is written.
-    """
+    """Draw shares of true classes (rows) by others as coloured squares, ``words`` in the cells."""
     n_classes = len(labels)
     # Many classes need the room for their cells.
     longest, size = (18, style.LABEL_SIZE) if n_classes <= 12 else (12, 8)

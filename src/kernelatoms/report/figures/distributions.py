@@ -60,7 +60,7 @@ def _one_curve(
     drawn = style.line_style(0)
     if not marked:
         drawn |= {"marker": "o" if len(values) <= 60 else "", "markersize": 4}
-    ax.plot(np.arange(1, len(values) + 1), values, **drawn)
+    ax.plot(_places(values), values, **drawn)
     ax.xaxis.set_major_locator(style.whole_numbers())
     return figure, ax
 
@@ -91,8 +91,7 @@ def own_and_other_figure(
 ) -> Figure:
     """Draw for every class how its own dictionary does on its rows, and how the best other.
 
-    ``own`` and ``other`` are shares of each class's rows; ``what`` says which, and ``dictionary``
-    what a class is represented by. Boxes span the middle half, lines the middle 90%.
+    ``own`` and ``other`` are shares of each class's rows. Boxes span the middle half, lines 90%.
     """
     height = 1.2 + (0.4 if len(labels) <= 10 else 0.3) * len(labels)
     figure, ax = style.new_plot(what, "", height)
@@ -125,8 +124,7 @@ def class_curves_figure(
 ) -> Figure:
     """Draw one curve per class, over 1, 2, 3, ..., each with its name.
 
-    Up to seven curves share one plot; more get a small plot each, beside ``total``, all classes
-    together; of very many, their range is drawn, with the highest and the lowest by name.
+    Few share one plot; more get a small plot each, beside ``total``; of many, the range is drawn.
     """
     # A list: long names may be the same when they are cut.
     named = [
@@ -189,7 +187,7 @@ def _draw_band(ax: Any, named: list[tuple[str, style.Array]], total: Any) -> Non
     values = _even(named)
     ends = np.nanmean(values, axis=1)
     names = [name for name, _ in named]
-    places = np.arange(1, values.shape[1] + 1)
+    places = _places(values.T)
     low, high = np.nanmin(values, axis=0), np.nanmax(values, axis=0)
     span = f"all {len(named):,} classes lie here"
     ax.fill_between(places, low, high, color=style.COLOURS[0], alpha=0.15, linewidth=0, label=span)
@@ -197,8 +195,9 @@ def _draw_band(ax: Any, named: list[tuple[str, style.Array]], total: Any) -> Non
         few = {"markevery": max(1, len(places) // 12), "linewidth": 1.3}
         label = f"{which} on average: {names[c]}"
         ax.plot(places, values[c], label=label, **style.line_style(i + 1) | few)
-    middle = total if total is not None else np.nanmedian(values, axis=0)
-    what = "all classes together" if total is not None else "the median class"
+    middle, what = total, "all classes together"
+    if total is None:
+        middle, what = np.nanmedian(values, axis=0), "the median class"
     ax.plot(_places(middle), middle, color=style.COLOURS[0], linewidth=2.2, label=what)
 
 

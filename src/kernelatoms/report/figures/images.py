@@ -61,12 +61,8 @@ def images_figure(
     ----------
     images : array of shape (n_images, n_features)
         Signals, drawn row by row.
-    image_shape : (height, width) or (height, width, channels)
-        Their shape as images, of up to four channels.
-    n_columns : int, optional
-        Images per row; by default a grid about as wide as high.
-    row_labels : list of str, optional
-        A label left of every row of the grid.
+    image_shape, n_columns, row_labels : tuple of int, int, list of str
+        As in ``atoms_figure``.
 
     Returns
     -------
@@ -261,11 +257,7 @@ def panel_shape(image_shape: Sequence[int]) -> tuple[int, int]:
 
 
 def as_panel(image: style.Array, limit: float) -> style.Array:
-    """Return what imshow draws for an image: itself, or colours (height, width, 3) from 0 to 1.
-
-    ``limit`` is drawn in full. The fourth of four channels has a unit of its own: colours and the
-    fourth are then each drawn up to their own largest value.
-    """
+    """Return what imshow draws for an image: itself, or colours (height, width, 3) from 0 to 1."""
     if image.ndim == 2:
         return image
     channels = image.shape[2]
@@ -273,6 +265,7 @@ def as_panel(image: style.Array, limit: float) -> style.Array:
         return _grey(np.hstack([_toned(image[..., i], limit) for i in range(2)]))
     if channels == 3:
         return _toned(image, limit)
+    # The fourth channel has a unit of its own: each part is drawn up to its own largest value.
     colours, fourth = image[..., :3], image[..., 3]
     colours, fourth = (_toned(part, float(np.abs(part).max())) for part in (colours, fourth))
     return np.vstack([colours, _grey(fourth)])

@@ -19,10 +19,7 @@ _SMALL_CURVE, _LARGE_CURVE = 300, 1200
 def curves_figure(
     rows: Any, *, n_columns: int | None = None, row_labels: Sequence[str] | None = None
 ) -> style.Figure:
-    """Draw rows as small curves over the feature's number, in a grid.
-
-    Each is scaled to its own largest value; the places of rows that are NaN stay empty.
-    """
+    """Draw rows as small curves in a grid, each on its own scale; places of NaN stay empty."""
     rows = np.asarray(rows, np.float64)
     if n_columns is None:
         n_columns = max(1, int(np.sqrt(len(rows) / 1.6)))
@@ -42,11 +39,7 @@ def curves_figure(
         if not np.isfinite(row).all():
             continue
         x, y = i % n_columns, -(i // n_columns) - 0.5
-        ax.plot([x + 0.06, x + 0.94], [y, y], color=style.PALE, linewidth=0.8)
-        places, values = outline(row / (np.abs(row).max() or 1), _SMALL_CURVE)
-        along = 0.06 + 0.88 * places / max(1, len(row) - 1)
-        width = 1 if len(row) < 300 else 0.6
-        ax.plot(x + along, y + 0.42 * values, color=style.COLOURS[0], linewidth=width)
+        draw_curve(ax, row / (np.abs(row).max() or 1), x + 0.06, y, 0.88, 0.42)
     ax.set(xlim=(0, n_columns), ylim=(-n_lines, 0), xticks=[])
     ax.set_yticks(-np.arange(n_lines) - 0.5 if labels else [], labels or None)
     ax.tick_params(length=0, labelsize=style.LABEL_SIZE)
@@ -54,14 +47,19 @@ def curves_figure(
     return figure
 
 
+def draw_curve(ax: Any, row: Any, x: float, y: float, across: float, unit: float) -> None:
+    """Draw a row of values up to 1 as a curve from x on, around y; 1 is ``unit`` high."""
+    ax.plot([x, x + across], [y, y], color=style.PALE, linewidth=0.8)
+    places, values = outline(row, _SMALL_CURVE)
+    along = x + across * places / max(1, len(row) - 1)
+    width = 1.0 if len(row) < _SMALL_CURVE else 0.6
+    ax.plot(along, y + unit * values, color=style.COLOURS[0], linewidth=width)
+
+
 def heat_figure(
     atoms: Any, feature_names: Sequence[Any], groups: Sequence[tuple[str, int]] = ()
 ) -> style.Figure:
-    """Draw atoms as columns of colours, one line per feature, white at 0.
-
-    Each is scaled to its own largest value. ``groups`` are labels over so many neighbouring atoms
-    each, with gaps between them.
-    """
+    """Draw atoms as columns of colours, each on its own scale, with labels over ``groups``."""
     atoms = np.asarray(atoms, np.float64)
     largest = np.abs(atoms).max(axis=1, keepdims=True)
     scaled = atoms / np.where(largest > 0, largest, 1)
@@ -103,10 +101,7 @@ def coded_row_figure(
     atoms: Mapping[int, Any],
     feature_names: Sequence[Any] | None = None,
 ) -> style.Figure:
-    """Draw a row that is not an image, the sum of its atoms, its code, and the atoms used.
-
-    Rows of few features have ``feature_names`` and are drawn without atoms; others are curves.
-    """
+    """Draw a row that is no image, its sum of atoms and its code; without names the atoms, too."""
     row, approximation = np.asarray(row, np.float64), np.asarray(approximation, np.float64)
     small = feature_names is None and len(atoms) > 0
     heights = (_rows_height(feature_names), 1.3, *((1.1,) if small else ()))
@@ -136,8 +131,7 @@ def pair_figure(
 ) -> style.Figure:
     """Draw a row, its sums of atoms by two dictionaries, and its codes over both.
 
-    ``row`` is None where rows cannot be drawn: then only the codes are. The first lines of the
-    names in ``sums`` name the codes too. Rows are images, bars with names, or curves.
+    A ``row`` of None cannot be drawn. The first lines of the names in ``sums`` name codes too.
     """
     heights = [1.5]
     if row is not None:

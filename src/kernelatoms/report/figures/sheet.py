@@ -12,7 +12,7 @@ from matplotlib import colormaps
 
 from kernelatoms.report.figures import style
 from kernelatoms.report.figures.images import as_panel, panel_shape
-from kernelatoms.report.figures.rows import outline
+from kernelatoms.report.figures.rows import draw_curve
 
 _TITLE, _SMALL = 8.0, 7.5
 _LINE = 0.13
@@ -22,7 +22,6 @@ _BAR = 0.04
 _WIDEST_CELL = 1.25
 # More atoms than this are drawn on a sheet twice as wide: else it would be a very long strip.
 _MANY = 60
-_POINTS = 300
 
 
 @dataclass(frozen=True)
@@ -41,11 +40,7 @@ def sheet_figure(
     image_shape: tuple[int, ...] | None = None,
     feature_names: Sequence[Any] | None = None,
 ) -> style.Figure:
-    """Draw rows as images, as bars with names or as curves, each with its own numbers.
-
-    Each row is scaled to its own largest value. With ``image_shape`` they are images, else with
-    ``feature_names`` bars, else curves.
-    """
+    """Draw rows as images, else as bars with names, else as curves, each with its numbers."""
     rows = np.asarray(rows, np.float64)
     largest = np.abs(rows).max(axis=1, keepdims=True)
     rows = rows / np.where(largest > 0, largest, 1)
@@ -73,7 +68,7 @@ def sheet_figure(
         elif names is not None:
             _draw_bars(ax, row, box, names if i % n_columns == 0 else None)
         else:
-            _draw_curve(ax, row, box)
+            draw_curve(ax, row, x, y + tall / 2, across, -0.46 * tall)
         _write(ax, each, x, y + tall, across)
     ax.set(xlim=(0, size[0]), ylim=(size[1], 0), xticks=[], yticks=[])
     ax.spines[:].set_visible(False)
@@ -114,16 +109,6 @@ def _draw_bars(
     ax.barh(places, row * across / 2, 0.7 * pitch, left=middle, color=colours)
     for name, place in zip(names or [], places, strict=False):
         ax.text(x - 0.06, place, name, ha="right", va="center", fontsize=_SMALL, color=style.GREY)
-
-
-def _draw_curve(ax: Any, row: style.Array, box: tuple[float, float, float, float]) -> None:
-    x, y, across, tall = box
-    middle = y + tall / 2
-    ax.plot([x, x + across], [middle, middle], color=style.PALE, linewidth=0.8)
-    places, values = outline(row, _POINTS)
-    along = x + across * places / max(1, len(row) - 1)
-    width = 1.0 if len(row) < _POINTS else 0.6
-    ax.plot(along, middle - 0.46 * tall * values, color=style.COLOURS[0], linewidth=width)
 
 
 def _write(ax: Any, cell: Cell, x: float, y: float, across: float) -> None:

@@ -39,17 +39,13 @@ class Decision:
 
 @dataclass(frozen=True)
 class DecisionKind:
-    """How a kind of models decides.
+    """How a kind of models decides."""
 
-    ``shares`` says what the share of a class is, ``atom`` what codes are made of. ``bars`` returns
-    what is drawn of every class, ``sums`` what the code makes of a row, by name, as images.
-    """
-
-    shares: str
-    atom: str
+    shares: str  # what the share of a class is, in words
+    atom: str  # what codes are made of, in a word
     atoms: Array
-    bars: Callable[[Decision], Sequence[Bars]]
-    sums: Callable[[Decision], Mapping[str, Array]]
+    bars: Callable[[Decision], Sequence[Bars]]  # what is drawn of every class
+    sums: Callable[[Decision], Mapping[str, Array]]  # what the code makes of a row, as images
 
 
 def decision_sections(
