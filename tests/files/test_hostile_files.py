@@ -215,7 +215,7 @@ def test_no_array_is_read_twice(tmp_path, numbers):
 
 def test_arrays_that_are_met_often_count_so_often(tmp_path, monkeypatch):
     """Each time that an array is met it is looked at, however short the reference."""
-    monkeypatch.setattr("kernelatoms.limits.MODEL_SIZE", 1 << 10)
+    monkeypatch.setattr("kernelatoms.files.models.archive.MODEL_SIZE", 1 << 10)
     members = described(StandardScaler().fit(X)) | {"a.npy": saved(np.zeros(1 << 16))}
     for n, words in ((2, "copy"), (20, "again and again")):
         arrays = node([of_numpy("ndarray", "a.npy", 7)] * n, 9)

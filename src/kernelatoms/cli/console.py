@@ -197,7 +197,7 @@ def warnings_as_notes(shown: list[str]) -> Iterator[None]:
 
 @contextmanager
 def progress(console: "Console | None" = None, *, lines: bool = False) -> Iterator[OnStep]:
-    """Give a function that shows steps: a bar on a terminal; elsewhere ``lines``, or nothing."""
+    """Give a function that shows steps: a bar on a terminal; elsewhere lines if asked for."""
     from rich.console import Console
 
     console = console or Console(stderr=True, highlight=False)

@@ -27,7 +27,7 @@ _MOST_TUNING_ROWS = 5_000
 def default_model(
     n_rows: int, *, images: bool, settings: Sequence[str] = (), tune: bool = False
 ) -> str:
-    """Print and return the default preset for so many rows, with atoms if any of these are set."""
+    """Print and return the default preset: one that learns atoms if settings or tune ask for it."""
     name = default_preset(n_rows, as_images=images)
     of_atoms = parameters_of("lkdl") - parameters_of(name)
     wished = ["--tune"] * tune + [setting for setting in names_set(settings) if setting in of_atoms]

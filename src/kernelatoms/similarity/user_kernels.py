@@ -116,7 +116,7 @@ class UserKernel(Kernel):
 
 @dataclass(frozen=True)
 class PrecomputedKernel(Kernel):
-    """Values given by the user: rows hold k(x, t) for all training rows t, Y (m, 1) are numbers."""
+    """Values given by the user: rows hold k(x, t) for all training rows t; Y (m, 1) numbers them."""
 
     _own = True
 

@@ -22,9 +22,20 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kernelatoms import limits
 from kernelatoms.files.models.sklearn_types import RULES
 from kernelatoms.files.tables.arrays import UnreadableError, read_header
+from kernelatoms.limits import (
+    MODEL_LEVELS,
+    MODEL_MEMBERS,
+    MODEL_NESTED,
+    MODEL_NODES,
+    MODEL_REFERENCES,
+    MODEL_SIZE,
+    MODEL_TEXT,
+    MODEL_VALUES,
+    allowed_model_size,
+    refuse_over,
+)
 
 #: The member that holds format, digests and record; the one that holds skops's description.
 HEADER, SCHEMA = "kernelatoms.json", "schema.json"
@@ -50,8 +61,8 @@ class Unpacked:
 def check_bounds(archive: zipfile.ZipFile, file_size: int, max_size: int | None = None) -> None:
     """Refuse an archive that declares too many or too large members."""
     members = archive.infolist()
-    if len(members) > limits.MODEL_MEMBERS:
-        raise ValueError(f"it has {len(members):,} members, more than {limits.MODEL_MEMBERS:,}")
+    if len(members) > MODEL_MEMBERS:
+        raise ValueError(f"it has {len(members):,} members, more than {MODEL_MEMBERS:,}")
     (name, times), *_ = Counter(member.filename for member in members).most_common(1) or [("", 0)]
     if times > 1:
         raise ValueError(f"two of its members are called {name!r}")
@@ -60,22 +71,22 @@ def check_bounds(archive: zipfile.ZipFile, file_size: int, max_size: int | None 
             raise ValueError(f"its member {member.filename!r} is encrypted")
         if member.compress_type not in _METHODS:
             raise ValueError(f"its member {member.filename!r} is compressed in an unknown way")
-        if member.filename in (HEADER, SCHEMA) and member.file_size > limits.MODEL_TEXT:
+        if member.filename in (HEADER, SCHEMA) and member.file_size > MODEL_TEXT:
             raise ValueError(
                 f"its member {member.filename!r} is of {member.file_size:,} bytes, more than "
-                f"{limits.MODEL_TEXT:,}"
+                f"{MODEL_TEXT:,}"
             )
     total = sum(member.file_size for member in members)
-    limits.refuse_over(limits.allowed_model_size(file_size, max_size), total, file_size)
+    refuse_over(allowed_model_size(file_size, max_size), total, file_size)
 
 
 def read_text(archive: zipfile.ZipFile, name: str) -> bytes:
     """Return the header or the schema, unless it lists too many values."""
     text = b"".join(_pieces(archive, name))
     n_values = sum(map(text.count, (b",", b"[", b"{")))  # or fewer: texts hold such signs too
-    if n_values > limits.MODEL_VALUES:
+    if n_values > MODEL_VALUES:
         raise ValueError(
-            f"its member {name!r} lists {n_values:,} values, more than {limits.MODEL_VALUES:,}"
+            f"its member {name!r} lists {n_values:,} values, more than {MODEL_VALUES:,}"
         )
     return text
 
@@ -105,7 +116,7 @@ def pack(unpacked: Unpacked, header: bytes) -> bytes:
                 _copy(source, target, name)
             target.writestr(HEADER, header)
             total = sum(member.file_size for member in target.infolist())
-        if total <= limits.allowed_model_size(data.tell()):
+        if total <= allowed_model_size(data.tell()):
             break
     return data.getvalue()
 
@@ -157,8 +168,8 @@ def outline(schema: Any) -> Outline:
     """Visit every node of a schema once, and refuse what skops does not write."""
     places = _places(schema)
     sizes = _sums([int(_is_node(value)) for value, _, _ in places], places)
-    if sizes[0] > limits.MODEL_NODES:
-        raise ValueError(f"it describes {sizes[0]:,} objects, more than {limits.MODEL_NODES:,}")
+    if sizes[0] > MODEL_NODES:
+        raise ValueError(f"it describes {sizes[0]:,} objects, more than {MODEL_NODES:,}")
     _check_nesting(places)
     arrays, loaders, suspicious = set(), set(), set()
     size_of: dict[int, int] = {}
@@ -192,7 +203,7 @@ def check_weights(schema: Any, member_sizes: Mapping[str, int]) -> None:
     """Refuse short references to long texts and large arrays, or too many to one."""
     places = _places(schema)
     weights = _sums([_weight(value, member_sizes) for value, _, _ in places], places)
-    if weights[0] > limits.MODEL_REFERENCES * max(limits.MODEL_SIZE, sum(member_sizes.values())):
+    if weights[0] > MODEL_REFERENCES * max(MODEL_SIZE, sum(member_sizes.values())):
         raise ValueError("it refers to the same arrays again and again")
     weight_of: dict[int, int] = {}
     for (value, _, _), weight in zip(places, weights, strict=True):
@@ -205,11 +216,11 @@ def _places(schema: Any) -> list[tuple[Any, int, int]]:
     """Return all lists and dictionaries, each with the index of its parent and its level."""
     places: list[tuple[Any, int, int]] = [(schema, -1, 0)]
     for i, (value, _, level) in enumerate(places):  # grows meanwhile
-        if level > limits.MODEL_LEVELS:
-            raise ValueError(f"its objects are nested more than {limits.MODEL_LEVELS} levels deep")
+        if level > MODEL_LEVELS:
+            raise ValueError(f"its objects are nested more than {MODEL_LEVELS} levels deep")
         inside = value.values() if isinstance(value, dict) else value
         places += [(part, i, level + 1) for part in inside if isinstance(part, dict | list)]
-        if len(places) > 4 * limits.MODEL_NODES:
+        if len(places) > 4 * MODEL_NODES:
             raise ValueError("it describes more objects than a model has")
     return places
 
@@ -235,8 +246,8 @@ def _check_nesting(places: list[tuple[Any, int, int]]) -> None:
     for value, above, _ in places:
         inner = isinstance(value, dict) and str(value.get("__module__")).startswith("sklearn.")
         depths.append((depths[above] if depths else 0) + inner)
-    if max(depths) > limits.MODEL_NESTED:
-        raise ValueError(f"it nests estimators more than {limits.MODEL_NESTED} levels deep")
+    if max(depths) > MODEL_NESTED:
+        raise ValueError(f"it nests estimators more than {MODEL_NESTED} levels deep")
 
 
 def _is_node(value: Any) -> bool:

@@ -218,7 +218,7 @@ def _is_category(counts: Counter[str]) -> bool:
 
 
 def _is_slip(counts: Counter[str]) -> bool:
-    """Return whether words among numbers are mistakes or missing: few, and not all recurring."""
+    """Return whether words among numbers are few mistakes or missing marks, and no values."""
     words = {text: count for text, count in counts.items() if not _is_number(text)}
     if all(_is_number(text.replace(",", ".", 1)) for text in words):  # decimal commas
         return True

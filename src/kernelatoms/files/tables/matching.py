@@ -208,7 +208,7 @@ def _could_number(values: Array) -> bool:
 
 
 def _same_places(table: Table, record: "ModelRecord", sources: Sequence[str]) -> dict[str, str]:
-    """Return a model's names of columns in a file without names, maybe without label or numbers."""
+    """Return the model's names of columns in a file without names; label or index may be absent."""
     label = [record.label] if record.label else []
     numbered = [name for name, why in record.left_out.items() if why in REASONS]
     every = [*sources, *record.left_out, *label]

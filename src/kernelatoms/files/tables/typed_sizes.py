@@ -41,7 +41,7 @@ def unpacked_size(read: Read, size: int) -> int:
 
 
 def column_cost(array: Any) -> int:
-    """Return the least memory of a column in bytes: Arrow says repeated values in a few."""
+    """Return the least memory of a column, in bytes; Arrow may store repeated values in a few."""
     import pyarrow
     from pyarrow import compute
 
