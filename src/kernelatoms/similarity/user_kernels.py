@@ -116,7 +116,7 @@ class UserKernel(Kernel):
 
 @dataclass(frozen=True)
 class PrecomputedKernel(Kernel):
-    """Values given by the user: rows hold k(x, t) for all training rows t; Y (m, 1) numbers them."""
+    """Values given by the user: rows hold k(x, t) for training rows t, which Y (m, 1) numbers."""
 
     _own = True
 

@@ -101,7 +101,7 @@ def confusion_figure(matrix: Any, labels: Sequence[Any]) -> style.Figure:
 def class_matrix_figure(
     shares: Any, words: Sequence[Sequence[str]], labels: Sequence[Any], xlabel: str
 ) -> style.Figure:
-    """Draw a square of true classes (rows) and others, coloured by shares, ``words`` in the cells."""
+    """Draw a square of true classes (rows) and others, coloured by shares, ``words`` in cells."""
     n_classes = len(labels)
     # Many classes need the room for their cells.
     longest, size = (18, style.LABEL_SIZE) if n_classes <= 12 else (12, 8)

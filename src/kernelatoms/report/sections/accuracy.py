@@ -132,7 +132,7 @@ def share_words(share: float) -> str:
 
 
 def _weights_pictures(subject: Subject) -> list[Picture]:
-    """Draw on which classes' atoms codes have their weight; and atom by atom for the worst class."""
+    """Draw on whose atoms codes have their weight; and atom by atom for the worst class."""
     found = code_weights(subject.anatomy, subject.X, subject.y)
     if found is None or not found.by_atom.sum() > 0:
         return []
