@@ -93,10 +93,7 @@ def open_streams() -> None:
 
 
 def say_the_rest() -> int:
-    """Flush the standard streams; return 0, or the exit code if that failed.
-
-    Python would flush at its very end, and complain if the reader is gone.
-    """
+    """Flush the standard streams, as Python would at its end; return 0, or FAILED if that fails."""
     code = 0
     for stream in (sys.stdout, sys.stderr):
         try:
@@ -200,10 +197,7 @@ def warnings_as_notes(shown: list[str]) -> Iterator[None]:
 
 @contextmanager
 def progress(console: "Console | None" = None, *, lines: bool = False) -> Iterator[OnStep]:
-    """Give a function that shows steps: a bar on a terminal.
-
-    Without a terminal nothing is shown, or with ``lines`` a line whenever the words change.
-    """
+    """Give a function that shows steps: a bar on a terminal; elsewhere lines if asked for."""
     from rich.console import Console
 
     console = console or Console(stderr=True, highlight=False)

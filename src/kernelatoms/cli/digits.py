@@ -17,17 +17,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import normalize
 
-from kernelatoms import KSVD, ClassDictionaryClassifier, KernelLinearizer, n_threads
-from kernelatoms.report import (
-    Picture,
-    RowsOfFile,
-    Section,
-    Table,
-    compare_in_words,
-    images_figure,
-    mean_and_error,
-    model_sections,
-)
+from kernelatoms import KSVD, ClassDictionaryClassifier, KernelLinearizer, n_threads, report
 from kernelatoms.report.figures.scores import robustness_figure
 from kernelatoms.report.figures.style import signed_shades
 from kernelatoms.report.words import count_words
@@ -85,10 +75,7 @@ class Study:
 
 
 def run_study(settings: Settings, on_step: Callable[[int, int, str], None]) -> Study:
-    """Learn and classify; ``on_step(done, total, what)`` is called before every step.
-
-    A first fit outside the clock loads the compiled loops, or compiles them on a new machine.
-    """
+    """Learn and classify, warmed up by a first fit; ``on_step(done, total, what)`` shows steps."""
     pixels, labels = load_digits(return_X_y=True)
     pixels, labels = pixels[: settings.n_digits] / 16, labels[: settings.n_digits]
     measured = {name: Measured() for name in make_models(settings, 0)}
@@ -186,11 +173,11 @@ def shown_scores(study: Study, name: str) -> dict[str, Array]:
     }
 
 
-def results_table(study: Study) -> Table:
+def results_table(study: Study) -> report.Table:
     """Return accuracy and time of both models; the same table for terminal and page."""
     rows = []
     for name, measured in study.measured.items():
-        scores = (mean_and_error(values) for values in shown_scores(study, name).values())
+        scores = (report.mean_and_error(values) for values in shown_scores(study, name).values())
         accuracies = [f"{100 * mean:.1f} ± {100 * error:.1f}" for mean, error in scores]
         fit, predict = np.median(measured.fit_seconds), np.median(measured.predict_seconds)
         rows.append([name, *accuracies, f"{fit:.2f}", f"{1e6 * predict:.0f}"])
@@ -205,20 +192,20 @@ def results_table(study: Study) -> Table:
         "Gaussian, dropped pixels are 0, and rows have norm 1. Times are medians on "
         f"{count_words(n_threads(), 'thread')}, after a warm-up."
     )
-    return Table(header, rows, caption)
+    return report.Table(header, rows, caption)
 
 
 def summary(study: Study) -> str:
     """Say which model is more accurate where."""
     theirs = shown_scores(study, LINEAR)
     pairs = {where: (ours, theirs[where]) for where, ours in shown_scores(study, LKDL).items()}
-    return compare_in_words(pairs, LKDL, LINEAR)
+    return report.compare_in_words(pairs, LKDL, LINEAR)
 
 
-def make_sections(study: Study) -> list[Section]:
+def make_sections(study: Study) -> list[report.Section]:
     """Return the report: the table, robustness, and the sections of both fitted models."""
     sections = [
-        Section(
+        report.Section(
             "Accuracy and time",
             "Each class of digits gets a dictionary of its own; a digit belongs to the class whose "
             "dictionary leaves the least of it unexplained. LKDL does the same in the feature "
@@ -228,16 +215,16 @@ def make_sections(study: Study) -> list[Section]:
         _robustness(study),
     ]
     rows = unit_rows(study.test)
-    unseen = RowsOfFile(learned=0.0)
+    unseen = report.RowsOfFile(learned=0.0)
     for name, measured in study.measured.items():
-        found = model_sections(
+        found = report.model_sections(
             measured.model, rows, study.test_labels, image_shape=(8, 8), rows=unseen
         )
         sections += [replace(section, title=f"{name}: {section.title}") for section in found]
     return sections
 
 
-def _robustness(study: Study) -> Section:
+def _robustness(study: Study) -> report.Section:
     settings = study.settings
     pictures = []
     for kind, levels, xlabel, what in (
@@ -254,8 +241,8 @@ def _robustness(study: Study) -> Section:
         )
         figure = robustness_figure(levels, scores, xlabel=xlabel)
         caption = f"{what}. Mean and standard error of {settings.repetitions} repetitions."
-        pictures.append(Picture(figure, caption, f"Accuracy; {what}. {words}"))
-    return Section(
+        pictures.append(report.Picture(figure, caption, f"Accuracy; {what}. {words}"))
+    return report.Section(
         "Robustness",
         "Both models learn from clean digits and classify the same corrupted ones, with the same "
         "number of nonzeros. Part of the difference is not the kernel's: a linear model with fewer "
@@ -264,15 +251,15 @@ def _robustness(study: Study) -> Section:
     )
 
 
-def _examples(study: Study) -> Picture:
+def _examples(study: Study) -> report.Picture:
     rng = np.random.default_rng(study.settings.seed)
     classes = np.unique(study.test_labels)
     digits = np.array([study.test[study.test_labels == c][0] for c in classes])
     stack = [digits, add_noise(digits, NOISE, rng), drop_pixels(digits, DROPPED, rng)]
     labels = ["clean", f"noise {NOISE:g}", f"{100 * DROPPED:.0f}% dropped"]
     rows = unit_rows(np.vstack(stack))
-    return Picture(
-        images_figure(rows, (8, 8), n_columns=len(digits), row_labels=labels),
+    return report.Picture(
+        report.images_figure(rows, (8, 8), n_columns=len(digits), row_labels=labels),
         f"Test digits as the models see them: {', '.join(labels)}.",
         "A row of clean digits, a row of noisy ones and a row with pixels dropped.",
         signed_shades("Shades, of the largest value of all:"),

@@ -114,10 +114,7 @@ def encode(
 
 
 def codes_of(fitted: Any, X: Any, options: dict[str, Any] | None = None) -> Any:
-    """Return the codes of rows; of class dictionaries, those that decided.
-
-    ``options`` of ``sparse_encode`` replace the model's own way of coding.
-    """
+    """Return the codes of rows, in the model's own way (those that decided) or by ``options``."""
     from kernelatoms import sparse_encode
 
     if options is None and hasattr(fitted, "transform"):

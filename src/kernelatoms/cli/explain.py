@@ -46,7 +46,7 @@ def explain(
     import numpy as np
 
     from kernelatoms import explain as explain_rows
-    from kernelatoms.files.tables.matching import row_identifiers
+    from kernelatoms.files.tables.matching import as_written, row_identifiers
     from kernelatoms.files.tables.table import ReadOptions
 
     with warnings_as_notes([]), opt.at_work(model):
@@ -69,7 +69,7 @@ def explain(
     found = [
         {
             "row": number,
-            "identifiers": {name: _whole(values[number]) for name, values in identifiers.items()},
+            "identifiers": {name: as_written(held[number]) for name, held in identifiers.items()},
             "true_label": true_of.get(number),
             **why.to_dict(),
         }
@@ -80,12 +80,6 @@ def explain(
         return
     explained = zip(found, explanations, strict=True)
     tell("\n\n".join(f"{_heading(facts)}\n{why}" for facts, why in explained))
-
-
-def _whole(identifier: Any) -> Any:
-    """Return an identifier as in the file: numbers are read as floats, 17 as 17.0."""
-    whole = isinstance(identifier, float) and identifier.is_integer()
-    return int(identifier) if whole else identifier
 
 
 def _heading(facts: dict[str, Any]) -> str:

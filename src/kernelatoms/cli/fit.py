@@ -9,18 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from kernelatoms import PRESETS, default_preset
+from kernelatoms.cli import console, scoring, summaries
 from kernelatoms.cli import options as opt
-from kernelatoms.cli import scoring, summaries
-from kernelatoms.cli.console import (
-    FitProgress,
-    errors_as_messages,
-    note,
-    print_json,
-    progress,
-    say,
-    tell,
-    warnings_as_notes,
-)
 from kernelatoms.cli.models import CHOICES, SCALES, find_choice, make_model
 
 EXAMPLES = """**Examples**
@@ -53,7 +43,7 @@ def _complete_model(incomplete: str) -> list[str]:
     return [name for name in CHOICES if name.lower().startswith(incomplete.lower())]
 
 
-@errors_as_messages
+@console.errors_as_messages
 @opt.works_on_device
 def fit(
     data: opt.Data,
@@ -176,7 +166,7 @@ def fit(
     record = replace(record, data=described, fit=report)
     save_model(pipeline, output, record)
     if as_json:
-        print_json(
+        console.print_json(
             {"model": str(output), "name": model, "columns": chosen.columns,
              "uses": record.uses(), "encoded": chosen.encoded, "left_out": chosen.left_out,
              "fit": report, "notes": chosen.notes,
@@ -192,14 +182,14 @@ def _learn(
     """Fit the pipeline, its sizes tuned before and scores of folds taken after, as asked."""
     shown: list[str] = []
     report: dict[str, Any] = {}
-    with warnings_as_notes(shown), progress() as on_step:
+    with console.warnings_as_notes(shown), console.progress() as on_step:
         on_step(0, 0, "loading")
         if tune:
             report["tuned"] = scoring.tune_sizes(pipeline, chosen.X, chosen.y, seed, on_step)
         start = time.perf_counter()
         learner = pipeline[-1]
         if hasattr(learner, "set_callbacks"):
-            learner.set_callbacks(FitProgress(on_step, "learning"))
+            learner.set_callbacks(console.FitProgress(on_step, "learning"))
         pipeline.fit(chosen.X, chosen.y)
         report["seconds"] = round(time.perf_counter() - start, 3)
         if hasattr(learner, "set_callbacks"):
@@ -221,16 +211,16 @@ def _say_before(chosen: Any, record: Any, output: Path, pipeline: Any) -> None:
     """Say what is learned from, before that takes its time."""
     from kernelatoms.files.tables.roles import NAMED, REASONS
 
-    say(f"Columns of {record.data['file']}:")
+    console.say(f"Columns of {record.data['file']}:")
     for line in summaries.lines_of_columns(record, output):
-        say(f"  {line}")
+        console.say(f"  {line}")
     numbered = [name for name, why in chosen.left_out.items() if why in REASONS and why != NAMED]
     if numbered:
-        note(f"--keep {numbered[0]!r} learns from it nevertheless.")
+        console.note(f"--keep {numbered[0]!r} learns from it nevertheless.")
     filled = summaries.note_about_training(record.data["missing"], pipeline, len(chosen.X))
     for text in (*chosen.notes, filled):
         if text:
-            note(text)
+            console.note(text)
 
 
 def _tell(record: Any, pipeline: Any, output: Path) -> None:
@@ -240,15 +230,15 @@ def _tell(record: Any, pipeline: Any, output: Path) -> None:
     classes = report.get("classes", [])
     sizes = f"{data['rows']:,} rows, {data['features']:,} features"
     sizes += f", {len(classes)} classes" if classes else ""
-    tell(f"{record.name} on {data['file']}: {sizes}; fitted in {report['seconds']:.2f} s.")
+    console.tell(f"{record.name} on {data['file']}: {sizes}; fitted in {report['seconds']:.2f} s.")
     if report.get("energy_kept") is not None:
-        tell(
+        console.tell(
             f"{report['n_atoms']:,} atoms; their codes keep {report['energy_kept']:.1%} of the "
             f"training rows' energy after {report['passes']} passes."
         )
     if "rows_kept" in report:
-        tell(f"{summaries.kept_in_words(report)}.")
+        console.tell(f"{summaries.kept_in_words(report)}.")
     scores = report.get("cross_validation")
     if scores:
         scoring.tell_scores(scores, data["rows"])
-    tell(f"Model: {output}")
+    console.tell(f"Model: {output}")

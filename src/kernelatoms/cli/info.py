@@ -6,16 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
+from kernelatoms.cli import console
 from kernelatoms.cli import options as opt
-from kernelatoms.cli.console import (
-    errors_as_messages,
-    in_flags,
-    print_json,
-    progress,
-    tell,
-    tell_or_print_json,
-    warnings_as_notes,
-)
 
 INFO_EXAMPLES = """**Examples**
 
@@ -39,7 +31,7 @@ DATASETS_EXAMPLES = """**Examples**
 """
 
 
-@errors_as_messages
+@console.errors_as_messages
 def info(
     file: Annotated[Path, typer.Argument(help="A model file or a table.")],
     rows: opt.Rows = None,
@@ -55,18 +47,19 @@ def info(
     options = ReadOptions(rows, decimal, encoding, header, max_size)
     facts = _table_facts(file, options) if is_table(file) else _model_facts(file, max_size)
     if as_json:
-        print_json(facts)
+        console.print_json(facts)
         return
     if uses := facts.pop("uses", {}):  # all columns and their use, one per line
         facts = {k: v for k, v in facts.items() if k not in ("columns", "left out", "label")}
         facts |= {f"column: {name}": use for name, use in uses.items()}
     width = max(len(name) for name in facts)
     for name, value in facts.items():
-        line = f"{name:<{width}}  {_in_words(value)}"
-        tell(in_flags(line.replace("\n", "\\n")))  # a name with a line end looks like two facts
+        # A name with a line end would look like two facts.
+        line = f"{name:<{width}}  {_in_words(value)}".replace("\n", "\\n")
+        console.tell(console.in_flags(line))
 
 
-@errors_as_messages
+@console.errors_as_messages
 def report(
     model: opt.Model,
     data: Annotated[
@@ -101,7 +94,7 @@ def report(
     options = ReadOptions(rows, decimal, encoding, header, max_size)
     check_result_target(output, (".html", ".htm"), model, data, force=force)
     y = X = source = None
-    with warnings_as_notes([]), progress() as on_step, opt.at_work(model):
+    with console.warnings_as_notes([]), console.progress() as on_step, opt.at_work(model):
         on_step(0, 0, "drawing")
         from kernelatoms.report import write_model_report
         from kernelatoms.report.origin import record_facts, rows_of_file
@@ -133,10 +126,10 @@ def report(
         "rows_in_file": 0 if source is None else source.n_in_file,
         "share_learned_from": None if source is None else source.learned,
     }
-    tell_or_print_json(f"Report: {output}", result, as_json)
+    console.tell_or_print_json(f"Report: {output}", result, as_json)
 
 
-@errors_as_messages
+@console.errors_as_messages
 def datasets(
     name: Annotated[str | None, typer.Argument(help="Show one set.")] = None,
     output: Annotated[
@@ -174,15 +167,16 @@ def datasets(
     ]  # fmt: skip
     listed = [entry for entry in listed if name in (None, entry["name"])]
     if as_json:
-        print_json(listed)
+        console.print_json(listed)
     elif name is not None:
         for key, value in listed[0].items():
             if value != "":
-                tell(f"{key:<8} {_in_words(value)}")
+                console.tell(f"{key:<8} {_in_words(value)}")
     else:
         for entry in listed:
-            tell(f"{entry['name']:<20} {'at hand' if entry['at hand'] else '-':<8} {entry['what']}")
-        tell("\nFiles are looked for in --data-home or the folder $KERNELATOMS_DATA.")
+            at_hand = "at hand" if entry["at hand"] else "-"
+            console.tell(f"{entry['name']:<20} {at_hand:<8} {entry['what']}")
+        console.tell("\nFiles are looked for in --data-home or the folder $KERNELATOMS_DATA.")
 
 
 _BUNDLED = {
@@ -210,7 +204,7 @@ def _write_bundled(name: str | None, output: Path, force: bool) -> None:
     label = {"iris": "species", "wine": "grower", "digits": "digit"}[name]
     words = bunch.target if name == "digits" else bunch.target_names[bunch.target]
     if opt.write_or_print(output, lambda path: write_columns(path, {**columns, label: words})):
-        tell(f"{name}: {output}")
+        console.tell(f"{name}: {output}")
 
 
 def _table_facts(file: Path, options: Any) -> dict[str, Any]:

@@ -36,10 +36,7 @@ def make_model(
     image_shape: tuple[int, int] | None = None,
     n_rows: int | None = None,
 ) -> Any:
-    """Return the pipeline, not yet fitted: fill, scale, (map,) learn.
-
-    ``image_shape`` is that of the training rows, and ``n_rows`` their number.
-    """
+    """Return the pipeline for such training rows, not yet fitted: fill, scale, (map,) learn."""
     from kernelatoms import make_preset
 
     if scale is not None and scale not in SCALES:

@@ -118,10 +118,7 @@ def open_model(model: Path, trust: list[str] | None, max_size: int | None) -> tu
 def open_both(
     model: Path, data: Path, options: "ReadOptions", trust: list[str] | None
 ) -> tuple[Any, Any, Any, Any]:
-    """Return the model, its record, the table and its rows in the model's columns.
-
-    ``options`` are those of the table; ``max_size`` applies to the model file, too.
-    """
+    """Return model, record, table and its rows in the model's columns, each within ``max_size``."""
     from kernelatoms.files.tables.matching import rows_for
 
     fitted, record = open_model(model, trust, options.max_size)
@@ -158,10 +155,7 @@ def true_labels(
 
 @contextmanager
 def at_work(model: Path) -> Iterator[None]:
-    """Turn exceptions of a model into one message.
-
-    scikit-learn's types that the user trusts are not checked and may raise anything.
-    """
+    """Turn exceptions of a model into one message: types that users trust may raise anything."""
     try:
         yield
     except (LookupError, AttributeError, ArithmeticError, RuntimeError) as error:

@@ -5,15 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
+from kernelatoms.cli import console
 from kernelatoms.cli import options as opt
-from kernelatoms.cli.console import (
-    errors_as_messages,
-    note,
-    print_json,
-    say,
-    tell,
-    warnings_as_notes,
-)
 
 PREDICT_EXAMPLES = """**Examples**
 
@@ -30,7 +23,7 @@ PREDICT_EXAMPLES = """**Examples**
 _MOST_CLASSES = 20
 
 
-@errors_as_messages
+@console.errors_as_messages
 @opt.works_on_device
 def predict(
     model: opt.Model,
@@ -42,10 +35,7 @@ def predict(
     scores: Annotated[
         bool, typer.Option("--scores", help="Add how well each class fits (larger is better).")
     ] = False,
-    label: Annotated[
-        str | None,
-        typer.Option(help="Column of true classes, to count how many predictions are right."),
-    ] = None,
+    label: opt.Label = None,
     rows: opt.Rows = None,
     decimal: opt.Decimal = None,
     encoding: opt.Encoding = None,
@@ -71,7 +61,7 @@ def predict(
         check_result_target(output, RESULT_SUFFIXES, model, data, force=force)
         output = None if str(output) == "-" else output
     shown: list[str] = []
-    with warnings_as_notes(shown), opt.at_work(model):
+    with console.warnings_as_notes(shown), opt.at_work(model):
         fitted, record, table, X = opt.open_both(model, data, options, trust)
         if not hasattr(fitted, "predict"):
             raise ValueError(
@@ -93,17 +83,17 @@ def predict(
     if as_json:
         if output is None:
             result |= {name: list(values) for name, values in columns.items()}
-        print_json(result)
+        console.print_json(result)
         return
     if output is None:
         opt.write_or_print(Path("-"), lambda stream: write_columns(stream, columns))
     for line in [] if evaluation is None else evaluation_in_words(evaluation, len(X)):
-        say(line)
+        console.say(line)
     if learned:
         which = "these very rows" if learned == 1 else f"{learned:.1%} of these rows"
-        note(f"the model learned from {which}; on others it will be less often right.")
+        console.note(f"the model learned from {which}; on others it will be less often right.")
     if output is not None:
-        tell(f"{len(X):,} predictions: {output}")
+        console.tell(f"{len(X):,} predictions: {output}")
 
 
 def _scores(fitted: Any, X: Any) -> dict[str, Any]:
@@ -126,7 +116,7 @@ def _evaluate(
     except TableError as error:
         if label is not None:
             raise
-        note(f"The predictions are not compared with labels: {error}")
+        console.note(f"The predictions are not compared with labels: {error}")
         return None
     if known is None:
         return None
@@ -135,10 +125,7 @@ def _evaluate(
 
 
 def evaluate(predictions: Any, truth: Any, classes: Any) -> dict[str, Any]:
-    """Compare predictions of labelled rows with the truth, in all and per class.
-
-    Rows of classes that the model does not know are wrong.
-    """
+    """Compare predictions of labelled rows with the truth; those of unknown classes are wrong."""
     import numpy as np
 
     true = np.array([str(value) for value in truth.tolist()])

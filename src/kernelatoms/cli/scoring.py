@@ -27,10 +27,7 @@ _MOST_TUNING_ROWS = 5_000
 def default_model(
     n_rows: int, *, images: bool, settings: Sequence[str] = (), tune: bool = False
 ) -> str:
-    """Return the default preset for so many rows, and print it.
-
-    ``settings`` (of ``--set``) and ``tune`` that concern atoms need a model that learns atoms.
-    """
+    """Print and return the default preset: one that learns atoms if settings or tune ask for it."""
     name = default_preset(n_rows, as_images=images)
     of_atoms = parameters_of("lkdl") - parameters_of(name)
     wished = ["--tune"] * tune + [setting for setting in names_set(settings) if setting in of_atoms]
@@ -50,10 +47,7 @@ def default_model(
 
 
 def drawn_rows(chosen: Any, groups: Any, n_rows: int, seed: int) -> tuple[Any, Any]:
-    """Return ``n_rows`` rows of a training set, in the order of the file, and their groups.
-
-    Small classes keep all rows.
-    """
+    """Return ``n_rows`` training rows in file order, small classes whole, and their groups."""
     if len(chosen.X) <= n_rows:
         return chosen, groups
     some = spread_over_classes(chosen.y, n_rows, seed)
@@ -62,10 +56,7 @@ def drawn_rows(chosen: Any, groups: Any, n_rows: int, seed: int) -> tuple[Any, A
 
 
 def spread_over_classes(y: Any, n_rows: int, seed: int) -> Any:
-    """Return the numbers of ``n_rows`` rows, ascending: each class by its share.
-
-    Classes of up to ``_FEW`` rows keep all, in addition.
-    """
+    """Return ``n_rows`` row numbers, ascending: each class by its share, small ones whole."""
     import numpy as np
 
     rng = np.random.default_rng(seed)
@@ -77,10 +68,7 @@ def spread_over_classes(y: Any, n_rows: int, seed: int) -> Any:
 
 
 def tune_sizes(pipeline: Any, X: Any, y: Any, seed: int, on_step: OnStep) -> dict[str, Any]:
-    """Choose the numbers of atoms and nonzeros by cross-validation, and set them in the pipeline.
-
-    Returns the sizes tried, the mean scores, and the choice. More than 5,000 rows are sampled.
-    """
+    """Choose the numbers of atoms and nonzeros by cross-validation, set them, return the scores."""
     import numpy as np
 
     from kernelatoms import choose_sizes
@@ -160,8 +148,7 @@ def cross_validate(
 ) -> dict[str, Any]:
     """Return the scores of a model and of an RBF support vector machine on the same folds.
 
-    The result holds plain numbers and texts, as a record keeps them. Rows of one group are never in
-    different folds. ``on_step(done, of_all, words)`` shows the progress.
+    The result holds plain values. Rows of one group are never in different folds.
     """
     import numpy as np
     from sklearn.base import clone

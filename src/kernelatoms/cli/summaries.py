@@ -61,10 +61,7 @@ def _line(what: str, names: Sequence[str], see: str, why: str = "") -> str:
 
 
 def note_about_training(n_missing: int, pipeline: Any, n_rows: int) -> str:
-    """Return what happens to missing values of training and later rows; "" if there are none.
-
-    ``pipeline`` is not yet fitted; its step "fill" is a ``NearestImputer``.
-    """
+    """Return what happens to missing values of training and later rows; "" if there are none."""
     if not n_missing:
         return ""
     words = "missing value is" if n_missing == 1 else "missing values are"
@@ -172,10 +169,7 @@ def _what_was_kept(learner: Any) -> dict[str, Any]:
 
 
 def _energy_kept(learner: Any, signals: Any) -> tuple[float, float]:
-    """Return the energy of the signals that their codes from ``transform`` keep, and all energy.
-
-    ``objective_`` is about the codes of the last pass instead.
-    """
+    """Return the energy of signals that codes from ``transform`` keep, and all their energy."""
     import numpy as np
 
     if hasattr(learner, "kernel"):

@@ -65,8 +65,7 @@ def load_usps(*, data_home: DataHome = None, download_if_missing: bool = True) -
     data_home : path, default=None
         Folder of ``usps.npz``; None takes the environment variable ``KERNELATOMS_DATA``.
     download_if_missing : bool, default=True
-        Without the file, download from OpenML through scikit-learn, cached in `data_home` (or
-        scikit-learn's own folder). False raises instead.
+        Download a missing file from OpenML (to `data_home`, if given); False raises instead.
 
     Returns
     -------
@@ -92,8 +91,7 @@ def load_mnist(*, data_home: DataHome = None, download_if_missing: bool = True) 
     data_home : path, default=None
         Folder of ``mnist.npz``; None takes the environment variable ``KERNELATOMS_DATA``.
     download_if_missing : bool, default=True
-        Without the file, download from OpenML through scikit-learn, cached in `data_home` (or
-        scikit-learn's own folder). False raises instead.
+        Download a missing file from OpenML (to `data_home`, if given); False raises instead.
 
     Returns
     -------
@@ -195,8 +193,7 @@ def load_traffic(*, data_home: DataHome = None) -> Bunch:
     Parameters
     ----------
     data_home : path, default=None
-        Folder of ``guangzhou_50x15.npz``; None takes the environment variable
-        ``KERNELATOMS_DATA``.
+        Folder of ``guangzhou_50x15.npz``; None takes that of ``KERNELATOMS_DATA``.
 
     Returns
     -------

@@ -81,8 +81,7 @@ PRESETS = {
         "classify tables by the training rows themselves: standardised columns, RBF kernel, ridge "
         f"codes over all rows, or over the {_NEAREST} nearest where there are more than "
         f"{_FEW_ROWS:,}",
-        "CRCClassifier",
-        "standard",
+        "CRCClassifier", "standard",
         parameters={
             "learn__kernel": "rbf", "learn__gamma": "spread", "learn__normalize": False,
             "learn__projection": None,
@@ -92,8 +91,7 @@ PRESETS = {
     "kcrc-images": Preset(
         "classify images by the training images themselves: unit-norm rows, RBF kernel, ridge "
         "codes over the 50 nearest",
-        "CRCClassifier",
-        "unit",
+        "CRCClassifier", "unit",
         parameters={
             "learn__kernel": "rbf", "learn__gamma": 0.5, "learn__n_neighbors": 50,
             "learn__normalize": False,
@@ -102,9 +100,7 @@ PRESETS = {
     "lkdl": Preset(
         "classify tables by learned atoms: standardised columns, RBF kernel, one dictionary per "
         "class",
-        "ClassDictionaryClassifier",
-        "standard",
-        mapped=True,
+        "ClassDictionaryClassifier", "standard", mapped=True,
         parameters={"map__kernel": "rbf", **_sizes(50, 5)},
         for_many={"map__dtype": "float32", **_sizes(100, 10)},
         enough_rows=_MANY_ROWS,
@@ -112,9 +108,7 @@ PRESETS = {
     "lkdl-images": Preset(
         "classify images, spectra, signals: unit-norm rows, kernel (x'y)^2, one dictionary "
         "per class",
-        "ClassDictionaryClassifier",
-        "unit",
-        mapped=True,
+        "ClassDictionaryClassifier", "unit", mapped=True,
         parameters={
             "map__kernel": "poly", "map__degree": 2, "map__gamma": 1, "map__coef0": 0,
             **_sizes(200, 10),
@@ -123,22 +117,19 @@ PRESETS = {
     "linear": Preset(
         "classify tables without a kernel: columns to [0, 1], a column of ones, unit-norm rows, "
         "one dictionary per class",
-        "ClassDictionaryClassifier",
-        "range",
+        "ClassDictionaryClassifier", "range",
         parameters=_sizes(200, 2),
     ),
     "linear-images": Preset(
         "classify images, spectra, signals without a kernel: unit-norm rows, one dictionary per "
         "class",
-        "ClassDictionaryClassifier",
-        "unit",
+        "ClassDictionaryClassifier", "unit",
         parameters=_sizes(200, 10),
     ),
     "kdl": Preset(
         "classify small tables exactly in feature space: standardised columns, RBF kernel, one "
         "kernel K-SVD dictionary per class",
-        "ClassDictionaryClassifier",
-        "standard",
+        "ClassDictionaryClassifier", "standard",
         dictionary="KernelKSVD",
         parameters=_sizes(50, 5),
         for_many=_sizes(100, 10),
@@ -146,30 +137,25 @@ PRESETS = {
     "kscdl": Preset(
         "represent signals sparsely: unit-norm rows, RBF kernel whose width is chosen on held-out "
         "rows, atoms that are rows",
-        "KSCDL",
-        "unit",
+        "KSCDL", "unit",
         parameters={"learn__gamma": "search"},
     ),
     "lcksvd": Preset(
         "classify images, spectra, signals by one dictionary learned with the labels: unit-norm "
         "rows, RBF kernel, LC-KSVD",
-        "LCKSVDClassifier",
-        "unit",
-        mapped=True,
+        "LCKSVDClassifier", "unit", mapped=True,
         parameters={"map__kernel": "rbf", "map__gamma": 0.5, "learn__n_nonzero_coefs": 10},
     ),
     "fddl": Preset(
         "classify images, spectra, signals by atoms that serve one class and no other: unit-norm "
         "rows, FDDL",
-        "FDDLClassifier",
-        "unit",
+        "FDDLClassifier", "unit",
         parameters={"learn__n_atoms_per_class": 20},
     ),
     "ksad": Preset(
         "classify images, spectra, signals by the nearest training rows: unit-norm rows, RBF "
         "kernel, within-class metric, codes over orthonormal atoms (K-SAD)",
-        "KSADClassifier",
-        "unit",
+        "KSADClassifier", "unit",
     ),
 }  # fmt: skip
 

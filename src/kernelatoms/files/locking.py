@@ -28,10 +28,9 @@ def one_writer(
 ) -> Iterator[Callable[[], None]]:
     """Lock a file for writing; gives ``check()``, which raises if the file was changed meanwhile.
 
-    Some programs and file systems know no locks: call ``check`` before the file is replaced, so
-    that no rows are lost silently. The file need not exist; links to one file count as the file.
-    ``on_wait`` is called if another writer holds the lock. Raises BlockingIOError if that lasts
-    more than ``PATIENCE`` seconds.
+    Some programs and file systems know no locks: call ``check`` before the file is replaced. The
+    file need not exist; links to it count as the file. ``on_wait`` is called if another writer
+    holds the lock; BlockingIOError is raised if that lasts more than ``PATIENCE`` seconds.
     """
     target = Path(os.path.realpath(path))
     place = target.with_name(f".{target.name}.lock")

@@ -73,10 +73,7 @@ def write_codes(path: Path | TextIO, codes: Any) -> None:
 def write_rows(
     target: Path | TextIO, rows: Any, names: Sequence[str], beside: Mapping[str, Any]
 ) -> None:
-    """Write rows of numbers and, to tables, the columns ``beside`` them; to a stream as CSV.
-
-    The target is ``.csv``, ``.parquet``, ``.npy`` or ``.npz`` (key X).
-    """
+    """Write rows of numbers and, to tables, the columns ``beside`` them; to a stream as CSV."""
     suffix = target.suffix.lower() if isinstance(target, Path) else ".csv"
     if suffix in (".npy", ".npz"):
         write_whole(target, _numpy_bytes(rows if suffix == ".npy" else {"X": rows}))

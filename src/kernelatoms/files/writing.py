@@ -78,10 +78,7 @@ def write_whole(path: Any, data: bytes) -> Path:
 
 @contextmanager
 def replacing(path: Any) -> Iterator[IO[bytes]]:
-    """Give a file to write and read in pieces; at the end it replaces the file of that name.
-
-    After an exception the old file stays.
-    """
+    """Give a file to write in pieces; it replaces that of this name if there is no exception."""
     path = check_target(path)
     # A link is followed, so that the file behind it is replaced and not the link.
     target = Path(os.path.realpath(path))
@@ -166,9 +163,8 @@ def check_result_target(
 ) -> None:
     """Refuse a file that cannot or should not be written, before work starts.
 
-    ``path`` must end with one of ``suffixes``, and be none of ``sources``, which are read; "-",
-    standard output, is for tables only. ``force`` allows to replace a file of another kind, or a
-    read-only one. Raises ValueError or OSError.
+    ``path`` must end with one of ``suffixes``, and be none of ``sources``, which are read; "-" is
+    for tables only. ``force`` allows to replace a file of another kind, or a read-only one.
     """
     refuse_to_overwrite(path, *sources)
     endings = suffixes[0] if len(suffixes) == 1 else f"one of {', '.join(suffixes)}"

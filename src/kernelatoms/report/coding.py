@@ -29,15 +29,12 @@ _UNKNOWN = -1
 
 @dataclass(frozen=True)
 class Answers:
-    """The class that a model chose for every row, and the true one, -1 where it is not known.
-
-    ``own`` says how well the true class does, ``other`` the best of the others; NaN if unknown.
-    """
+    """The class that a model chose for every row, and the true one, -1 where it is not known."""
 
     chosen: NDArray[np.intp]
     truth: NDArray[np.intp]
-    own: Array
-    other: Array
+    own: Array  # how well the true class does, NaN if it is unknown
+    other: Array  # how well the best of the others does
 
 
 @dataclass(frozen=True)
@@ -52,9 +49,8 @@ class Coded(Answers):
     """Numbers of every row; a residual is |x - D w|^2, in the space where dictionaries live.
 
     ``chosen`` is the dictionary that leaves the least, with the residual ``least``; ``own`` and
-    ``other`` are residuals too. ``uses`` counts, for every atom, the rows that use it; ``n_coded``
-    says of how many, for every dictionary: those that chose it, or, where rows are coded over all
-    dictionaries together, all. Of one dictionary for all classes, nothing here is about labels.
+    ``other`` are residuals too. ``uses`` counts the rows that use every atom, of ``n_coded`` of its
+    dictionary: those that chose it, or all where rows are coded over all dictionaries together.
     """
 
     energy: Array
@@ -123,10 +119,7 @@ class Weights:
 
 
 def code_weights(anatomy: Anatomy, X: Any, y: Any) -> Weights | None:
-    """Return on which atoms the codes of every class's rows have their weight; of many rows some.
-
-    None where a row is coded over one class's atoms alone, its answer's.
-    """
+    """Return on which atoms each class's codes have weight; None if coded over one class alone."""
     if not (anatomy.keeps_rows or anatomy.codes_jointly or anatomy.supervised):
         return None
     rows, n_classes = spread(n_rows_of(X), _WEIGHED_ROWS), len(anatomy.classes)

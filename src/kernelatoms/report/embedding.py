@@ -44,7 +44,8 @@ def embed_figure(figure: Any) -> str:
     """Return a figure as a data URI: SVG, or PNG where the SVG would be large."""
     # Control characters in labels, which matplotlib repeats, are not known to XML.
     text = _NOT_IN_XML.sub("?", _as_svg(figure))
-    if len(text) <= _LARGEST_SVG or holds_photographs(figure) or _has_foreign_letters(figure):
+    foreign = any(needs_browser(label.get_text()) for label in figure.findobj(Text))
+    if len(text) <= _LARGEST_SVG or holds_photographs(figure) or foreign:
         return _SVG_START + _base64(text.encode())
     data = io.BytesIO()
     figure.savefig(data, format="png", dpi=_PNG_DPI)
@@ -109,10 +110,6 @@ class _Renderer(RendererSVG):
     def get_text_width_height_descent(self, s: str, prop: Any, ismath: Any) -> Any:
         """Measure a text; by its stand-in where a font of the browser will draw it."""
         return super().get_text_width_height_descent(stand_in(s), prop, ismath)
-
-
-def _has_foreign_letters(figure: Any) -> bool:
-    return any(needs_browser(text.get_text()) for text in figure.findobj(Text))
 
 
 def _base64(data: bytes) -> str:

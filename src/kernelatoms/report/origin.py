@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from kernelatoms.files.tables.features import ROW_MARKS, learned_share
-from kernelatoms.files.tables.matching import row_identifiers
+from kernelatoms.files.tables.matching import as_written, row_identifiers
 from kernelatoms.report.words import count_words, isolate, percent, shorten
 
 
@@ -53,7 +53,7 @@ class RowsOfFile:
         """
         number = row if self.numbers is None else int(self.numbers[row])
         names = (
-            f"{shorten(column, 24)} {isolate(shorten(_as_written(values[row]), 32))}"
+            f"{shorten(column, 24)} {isolate(shorten(as_written(values[row]), 32))}"
             for column, values in self.identifiers.items()
         )
         return ", ".join([f"{number:d}", *names])
@@ -132,18 +132,8 @@ def left_out_words(source: RowsOfFile, n_rows: int, labelled: bool) -> str:
     )
 
 
-def _as_written(identifier: Any) -> Any:
-    """Return an identifier as a file writes it: numbers may be read as floats, 17 as 17.0."""
-    if isinstance(identifier, float | np.floating) and float(identifier).is_integer():
-        return int(identifier)
-    return identifier
-
-
 def rows_of_file(table: Any, record: Any, X: Any, kept: Any) -> RowsOfFile:
-    """Return which rows of a file a page shows, and how many of them the model learned from.
-
-    ``kept`` says which rows of the file have a label; None if no labels are used.
-    """
+    """Return which rows of a file, all or ``kept``, a page shows, and the share learned from."""
     numbers = np.arange(len(table)) if kept is None else np.flatnonzero(kept)
     names = {name: values[numbers] for name, values in row_identifiers(table, record).items()}
     return RowsOfFile(numbers, names, len(table), learned_share(X, record.data.get(ROW_MARKS)))

@@ -14,12 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.engine import Array, is_array
-from kernelatoms.similarity.gammas import (
-    check_gamma,
-    gamma_by_mean,
-    gamma_by_variance,
-    mean_over_pairs,
-)
+from kernelatoms.similarity import gammas
 from kernelatoms.similarity.gradients import Inversion, Slopes, gradient_in_plane
 from kernelatoms.similarity.missing import rows_with_missing
 
@@ -205,7 +200,7 @@ class Kernel:
 
     def with_gamma(self, gamma: float | str | None) -> Self:
         """Return the same kernel with another gamma."""
-        check_gamma(gamma)
+        gammas.check_gamma(gamma)
         other = copy.copy(self)
         object.__setattr__(other, "gamma", gamma)
         return other
@@ -221,7 +216,7 @@ class Kernel:
             return self
         gamma: Any = self.gamma  # type: ignore[attr-defined]
         if gamma == "spread":
-            return self.with_gamma(gamma_by_mean(self._mean_size(X), float(np.log(2))))
+            return self.with_gamma(gammas.gamma_by_mean(self._mean_size(X), float(np.log(2))))
         if gamma == "scale":
             return self.with_gamma(float(self.scale_gamma(X)))
         return self.with_gamma(self.gamma_for(X.shape[1]))
@@ -231,7 +226,7 @@ class Kernel:
 
         Kernels whose gamma does not multiply squares return 1 over the mean of what it multiplies.
         """
-        return gamma_by_variance(X)
+        return gammas.gamma_by_variance(X)
 
     def gamma_for(self, n_features: int) -> float:
         """Return gamma as a number, for rows with ``n_features`` features."""
@@ -248,7 +243,7 @@ class Kernel:
 
     def _mean_size(self, X: Array) -> float:
         """Return the mean of what gamma multiplies, over pairs of rows."""
-        return mean_over_pairs(self.what_gamma_multiplies, X, f"kernel {self.name}")
+        return gammas.mean_over_pairs(self.what_gamma_multiplies, X, f"kernel {self.name}")
 
     # Checks
 

@@ -191,10 +191,7 @@ class CombinedKernel(Kernel):
         return dataclasses.replace(self, parts=tuple(parts))
 
     def _featurized_parts(self, n_features: int) -> list[tuple[bool, int]] | None:
-        """Return for every part whether it is featurized, and its width; None if no part is.
-
-        Descriptors other than rows of numbers cannot be concatenated: such a part compares rows.
-        """
+        """Return which parts are featurized as rows of numbers, and all widths; None if none is."""
         plan = []
         for part in self.used:
             width = part.width(n_features)
@@ -217,8 +214,7 @@ class CombinedKernel(Kernel):
     def slopes(self, X: Array, Y: Array) -> Slopes:
         """Return k(x, y), and factors a, b that are right in size.
 
-        Every group of columns that the same parts see has its own factors; these are the means over
-        groups. ``weighted_gradient`` is exact.
+        They are means over groups of columns that the same parts see.
         """
         if not self.has_gradient:
             return super().slopes(X, Y)

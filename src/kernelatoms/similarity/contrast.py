@@ -36,8 +36,7 @@ AT_ROUNDING = Limits()
 def warn_if_blind(kernel: Kernel, X: Array, limits: Limits = AT_ROUNDING) -> None:
     """Warn if nearly all kernel values between different complete rows are 0, or nearly all are 1.
 
-    That is relative to sqrt(k(x, x) k(y, y)), and to rounding. Kernels whose gamma is a number are
-    checked, and every part of combined kernels; the warning names the first such part.
+    That is relative to sqrt(k(x, x) k(y, y)), of kernels with a gamma or parts of combined ones.
     """
     blind = blind_part(kernel, X, limits)
     if blind is None:

@@ -99,10 +99,7 @@ def pick(anchors: Array, chosen: NDArray[np.intp]) -> Array:
 
 
 def weighted_mean(anchors: Array, weights: Array) -> Array:
-    """Return the means of the anchors, shared or own, with weights (m, n) that may be negative.
-
-    Where these nearly cancel, the mean would lie far outside, and |weights| take their place.
-    """
+    """Return means of anchors by weights (m, n) of any sign; by |weights| where these cancel."""
     sizes = np.abs(weights)
     usable = weights.sum(axis=1, keepdims=True) > 1e-3 * sizes.sum(axis=1, keepdims=True)
     share = np.where(usable, weights, sizes)
@@ -148,12 +145,9 @@ class GaussianInversion:
         """Return |phi(x) - v|^2 less a constant, the step from x and the decrease it promises.
 
         The step leads to sum_i w_i a_i / sum_i w_i with w_i = c_i k(x, a_i): Mika et al. (1998),
-        eq. (10). It is the negative gradient over 4 gamma sum_i w_i: downhill while that sum is
-        positive. The sum is kept from falling below a hundredth of sum_i |w_i|, which replaces it
-        where it is not positive. (Longer steps may leap to where all kernel values are 0.)
-
-        The constant is |v|^2 + 1 - 2 sum_i c_i: errors are then sums of c_i (k(x, a_i) - 1), which
-        keep their digits under a wide kernel.
+        eq. (10). To go downhill, and not where all kernel values are 0, the sum of w_i is kept
+        above a hundredth of sum_i |w_i|, which replaces it where it is not positive. Less the
+        constant, errors are sums of c_i (k(x, a_i) - 1): they keep their digits.
         """
         squared = np.vecdot(X, X)[:, None] + np.vecdot(anchors, anchors) - 2 * _inner(X, anchors)
         less = np.expm1(-self.gamma * np.maximum(squared, 0))
@@ -167,8 +161,7 @@ class GaussianInversion:
     def solve(self, neighbours: Array, inner: Array) -> Array:
         """Return rows x with k(x, a) near <phi(a), v> for the neighbours a of each unit vector v.
 
-        Kwok and Tsang (2004): |x - a|^2 should be -log(<phi(a), v>) / gamma; least squares within
-        the neighbours' affine hull. Neighbours with <phi(a), v> near 0 are left out.
+        Kwok and Tsang (2004): |x - a|^2 should be -log(<phi(a), v>) / gamma, where that is known.
         """
         usable = inner > _FAINT
         squared = -np.log(np.where(usable, np.minimum(inner, 1), 1)) / self.gamma
@@ -230,8 +223,7 @@ class PolynomialInversion:
     def solve(self, neighbours: Array, inner: Array) -> Array:
         """Return rows x with k(x, a) near <phi(a), v> for the neighbours a of each v.
 
-        Kwok and Tsang (2004): x'a should be (<phi(a), v>^(1/degree) - coef0) / gamma; least squares
-        within the neighbours' span.
+        Kwok and Tsang (2004): x'a should be (<phi(a), v>^(1/degree) - coef0) / gamma.
         """
         return _least_squares(neighbours, (self._root(inner) - self.coef0) / self.gamma)
 

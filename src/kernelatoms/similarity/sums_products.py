@@ -75,10 +75,7 @@ class SumKernel(CombinedKernel):
         return [part for part in super().used if self._all_weights[part.place] > 0]
 
     def exact_preimage(self, weights: Any, rows: Array) -> Array | None:
-        """Return the parts' own, if all have one and no two see the same column.
-
-        Columns without a part are weighted sums of the rows.
-        """
+        """Return the parts' own and sums of unseen columns, if all have one and none overlap."""
         sees = self._sees(rows.shape[1])
         if (sees.sum(axis=0) > 1).any():
             return None

@@ -116,10 +116,7 @@ class UserKernel(Kernel):
 
 @dataclass(frozen=True)
 class PrecomputedKernel(Kernel):
-    """Kernel values given by the user: a row of "X" holds k(x, t) for all training rows t.
-
-    Training rows are known by number only: Y is a column of row numbers, shape (m, 1).
-    """
+    """Values given by the user: rows hold k(x, t) for training rows t, which Y (m, 1) numbers."""
 
     _own = True
 

@@ -176,10 +176,7 @@ def atom_numbers(model: Any, X: Any = None, y: Any = None) -> AtomNumbers:
 
 
 def coherences(gram: Array) -> tuple[Array, NDArray[np.intp]]:
-    """Return the largest |cosine| of every vector with any other, and the first with which it is.
-
-    0 for a vector that is 0; for an only vector 0, and -1.
-    """
+    """Return each vector's largest |cosine| with another (0 for 0), and with which (-1: none)."""
     n = len(gram)
     if n == 1:
         return np.zeros(1), np.full(1, -1, np.intp)
@@ -198,10 +195,7 @@ def coherences(gram: Array) -> tuple[Array, NDArray[np.intp]]:
 def purities(
     squares: scipy.sparse.csr_array, labels: NDArray[np.intp], n_classes: int
 ) -> tuple[Array, NDArray[np.intp]]:
-    """Return the largest share of a class in every atom's energy, and which class has it.
-
-    Of squared coefficients (n_samples, n_atoms) and the class of every row; each class has some.
-    """
+    """Return the largest share of a class in each atom's energy (squared codes), and which."""
     # Means over a class's rows: a large class is not purer for being large.
     weights = 1 / np.bincount(labels, minlength=n_classes)[labels]
     marks = scipy.sparse.csr_array(

@@ -209,22 +209,12 @@ def explain_codes(
     energies: Array | None = None,
     score_weights: Array | None = None,
 ) -> list[Explanation]:
-    """Return an ``Explanation`` for every row of a classifier's codes.
+    """Return an ``Explanation`` for every row of a classifier's codes (n_samples, n_atoms).
 
-    Parameters
-    ----------
-    codes : CSR array of shape (n_samples, n_atoms)
-        The codes by which classes were compared.
-    owners : array of shape (n_atoms,)
-        The class of every atom, as a number of ``classes``.
-    classes : array of shape (n_classes,)
-        The labels.
-    scores, residuals : arrays of shape (n_samples, n_classes)
-        How well each class fits, the largest wins; what each leaves, squared norms.
-    residual, energies : arrays of shape (n_samples,)
-        What the code as a whole leaves; k(x, x).
-    score_weights : array of shape (n_classes, n_atoms), optional
-        Where scores are linear in the code: what an atom of coefficient 1 adds to each score.
+    ``owners`` are the atoms' classes, as numbers of ``classes``. Scores and residuals (n_samples,
+    n_classes), residual and energies (n_samples,) become the entries of an explanation. Where
+    scores are linear in the code, ``score_weights`` (n_classes, n_atoms) are what an atom of
+    coefficient 1 adds to each.
     """
     owners, out = np.asarray(owners, np.intp), []
     chosen = scores.argmax(axis=1)
@@ -318,10 +308,7 @@ def _percent(share: float) -> str:
 def codes_of_best(
     each: Sequence[scipy.sparse.csr_array], best: NDArray[np.intp]
 ) -> scipy.sparse.csr_array:
-    """Return of codes over every dictionary those over each row's best one, in all atoms' columns.
-
-    ``best`` of shape (n_samples,) says which dictionary counts.
-    """
+    """Return the codes over each row's ``best`` dictionary, in the columns of all atoms."""
     parts = []
     for c, matrix in enumerate(each):
         counts = np.repeat(best == c, np.diff(matrix.indptr))

@@ -81,11 +81,7 @@ def flat_steps(model: Any) -> list[Any]:
 
 
 def undo_directions(step: Any, directions: Array) -> Array:
-    """Return where directions point before a step: its inverse, less where 0 goes.
-
-    Rows scaled to unit norm keep their directions. Steps that bend them, or have no inverse, are
-    refused.
-    """
+    """Return where directions point before a step: its linear inverse; refuse steps without one."""
     if isinstance(step, Normalizer) or (isinstance(step, RowNormalizer) and step.offset is None):
         return directions
     one_way = isinstance(step, FunctionTransformer) and not (

@@ -31,15 +31,11 @@ def choose_gamma(
 ) -> tuple[float, dict[str, Array]]:
     """Return the gamma under which a learner represents held-out rows best, and what was tried.
 
-    Every candidate learns briefly from some rows, with as many atoms as were asked for where
-    these rows allow it (two rows per atom). Other rows are coded, decoded, and compared with what
-    they were, in input space: feature spaces of different gammas have no common measure. Nor has
-    ``alpha``, so that all are compared at equal mean nonzeros per row, each with the alpha that
-    leads there: at the median of what they use at the alpha asked for, at least 1.
-
-    The gamma is that of the smallest error; of those within a quarter of it, the one that needs the
-    alpha nearest to that asked for. Scores are arrays: ``gamma``; ``error``, the share of held-out
-    squared norm that is lost; ``n_nonzero``, the mean nonzeros per row; ``alpha`` that led to them.
+    Every candidate learns briefly from some rows. Other rows are coded, decoded, and compared with
+    what they were, in input space: feature spaces of different gammas have no common measure. Nor
+    has ``alpha``, so that all use as many nonzeros per row: the median of what they use at the
+    alpha asked for, at least 1. Of the gammas whose error is within a quarter of the smallest, the
+    one is chosen that needs the alpha nearest to that asked for.
     """
     if len(X) < 4:
         raise ValueError(

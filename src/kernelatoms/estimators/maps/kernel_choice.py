@@ -111,10 +111,7 @@ class KernelChoice:
         return {"kernel": own, "kernel_params": None}
 
     def _check_rows_held(self, name: str, n_features: int, n_rows: int | None = None) -> int:
-        """Check the kernel and rows that it compares others with; return how many there are.
-
-        They are known by number, of the columns that rows have, where the kernel is precomputed.
-        """
+        """Check the kernel and the rows, or their numbers, that it compares with; count them."""
         self._check_kernel(n_features)
         if self._precomputed:
             return len(require_rows(self, name, n_features, n_rows))

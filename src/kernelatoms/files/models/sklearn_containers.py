@@ -9,7 +9,8 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from kernelatoms.estimators.state_checks import held
-from kernelatoms.files.models.sklearn_rules import equal, fault, is_whole
+from kernelatoms.files.models.sklearn_rules import equal, fault
+from kernelatoms.similarity.base import is_whole
 
 
 def require_fitted(estimator: Any) -> None:

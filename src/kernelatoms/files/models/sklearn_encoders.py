@@ -11,8 +11,9 @@ import numpy as np
 
 from kernelatoms.engine import Array
 from kernelatoms.estimators.state_checks import held
-from kernelatoms.files.models.sklearn_rules import check_array, check_values, equal, fault, is_whole
+from kernelatoms.files.models.sklearn_rules import check_array, check_values, equal, fault
 from kernelatoms.limits import MODEL_COLUMNS
+from kernelatoms.similarity.base import is_whole
 
 
 def check_encoder(encoder: Any, n_features: int) -> None:

@@ -15,14 +15,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from kernelatoms.engine import Array
-from kernelatoms.estimators.state_checks import (
-    check_features,
-    held,
-    holds_letters,
-    require_count,
-    require_floats,
-    require_number,
-)
+from kernelatoms.estimators import state_checks
+from kernelatoms.similarity.base import is_whole
 
 Sizes = dict[str, int]
 Rule = Callable[[Any, str, Sizes], None]
@@ -37,13 +31,13 @@ def fault(owner: Any, name: str, right: str) -> ValueError:
 def features(owner: Any, name: str, sizes: Sizes) -> None:
     """Check ``n_features_in_`` and ``feature_names_in_``; f is their number."""
     del name
-    sizes["f"] = check_features(owner)
+    sizes["f"] = state_checks.check_features(owner)
 
 
 def anything(owner: Any, name: str, sizes: Sizes) -> None:
     """Accept any value: another rule checks it, or nothing uses it."""
     del sizes
-    held(owner, name)
+    state_checks.held(owner, name)
 
 
 def floats(*sides: str | int, low: float | None = None, missing: bool = False) -> Rule:
@@ -51,7 +45,7 @@ def floats(*sides: str | int, low: float | None = None, missing: bool = False) -
 
     def rule(owner: Any, name: str, sizes: Sizes) -> None:
         shape = tuple(sizes.get(side) if isinstance(side, str) else side for side in sides)
-        value = require_floats(owner, name, shape, low=low, missing=missing)
+        value = state_checks.require_floats(owner, name, shape, low=low, missing=missing)
         _bind(owner, name, value.shape, sides, sizes)
 
     return rule
@@ -61,7 +55,7 @@ def integers(*sides: str | int, below: str = "") -> Rule:
     """Require integers of this shape, from 0 on and below a size."""
 
     def rule(owner: Any, name: str, sizes: Sizes) -> None:
-        value = held(owner, name)
+        value = state_checks.held(owner, name)
         if type(value) is not np.ndarray or value.dtype.kind not in "iu":
             raise fault(owner, name, "an array of whole numbers")
         _bind(owner, name, value.shape, sides, sizes)
@@ -75,7 +69,9 @@ def count(size: str = "", low: int = 0, below: str = "") -> Rule:
     """Require an integer: a known size, or one to be known from here on; or one below a size."""
 
     def rule(owner: Any, name: str, sizes: Sizes) -> None:
-        value = require_count(owner, name, low=low, high=sizes[below] - 1 if below else None)
+        value = state_checks.require_count(
+            owner, name, low=low, high=sizes[below] - 1 if below else None
+        )
         if size and sizes.setdefault(size, value) != value:
             raise fault(owner, name, f"{sizes[size]}, as other attributes say")
 
@@ -85,7 +81,7 @@ def count(size: str = "", low: int = 0, below: str = "") -> Rule:
 def number(owner: Any, name: str, sizes: Sizes) -> None:
     """Require a finite number."""
     del sizes
-    require_number(owner, name)
+    state_checks.require_number(owner, name)
 
 
 def value_of(is_right: Callable[[Any], bool], right: str) -> Rule:
@@ -93,7 +89,7 @@ def value_of(is_right: Callable[[Any], bool], right: str) -> Rule:
 
     def rule(owner: Any, name: str, sizes: Sizes) -> None:
         del sizes
-        if not is_right(held(owner, name)):
+        if not is_right(state_checks.held(owner, name)):
             raise fault(owner, name, right)
 
     return rule
@@ -111,7 +107,7 @@ def none_or(*rules: Rule) -> Rule:
     """Require None, or a value that one of the rules accepts."""
 
     def rule(owner: Any, name: str, sizes: Sizes) -> None:
-        if held(owner, name) is not None:
+        if state_checks.held(owner, name) is not None:
             either(*rules)(owner, name, sizes)
 
     return rule
@@ -148,7 +144,7 @@ def where(parameter: str, rule: Rule, *values: Any) -> Rule:
     """Apply a rule if a parameter is true (or one of ``values``); else accept None, too."""
 
     def chosen(owner: Any, name: str, sizes: Sizes) -> None:
-        value = held(owner, parameter)
+        value = state_checks.held(owner, parameter)
         needed = value in values if values else bool(value)
         if needed or vars(owner).get(name) is not None:
             rule(owner, name, sizes)
@@ -160,7 +156,7 @@ def labels(size: str) -> Rule:
     """Require different labels, numbers in ascending order."""
 
     def rule(owner: Any, name: str, sizes: Sizes) -> None:
-        value = held(owner, name)
+        value = state_checks.held(owner, name)
         check_values(owner, name, value)
         _bind(owner, name, value.shape, (size,), sizes)
 
@@ -171,7 +167,7 @@ def list_of(n: str, *sides: str | int) -> Rule:
     """Require a list of arrays of numbers; sides of unknown size may differ."""
 
     def rule(owner: Any, name: str, sizes: Sizes) -> None:
-        arrays = held(owner, name)
+        arrays = state_checks.held(owner, name)
         if type(arrays) is not list or len(arrays) != sizes[n]:
             raise fault(owner, name, f"a list of {sizes[n]} arrays")
         for i, array in enumerate(arrays):
@@ -185,7 +181,7 @@ def part(kind: str, **sizes_of: str) -> Rule:
     """Require a fitted estimator of a type, some of whose attributes are sizes."""
 
     def rule(owner: Any, name: str, sizes: Sizes) -> None:
-        value = held(owner, name)
+        value = state_checks.held(owner, name)
         if type(value).__name__ != kind or not isinstance(value, BaseEstimator):
             raise fault(owner, name, f"a {kind}")
         check_is_fitted(value)
@@ -231,12 +227,9 @@ def check_array(owner: Any, name: str, value: Any, kinds: str) -> Array:
 
 
 def check_values(owner: Any, name: str, value: Any) -> None:
-    """Require different texts or ascending numbers, with NaN or None only at the end.
-
-    scikit-learn finds numbers by bisection and uses the result as an index.
-    """
+    """Require different texts or ascending numbers, for bisection; NaN or None only at the end."""
     right = type(value) is np.ndarray and value.ndim == 1 and value.dtype.kind in "biufUSO"
-    if not (right and holds_letters(value) and _are_values(value)):
+    if not (right and state_checks.holds_letters(value) and _are_values(value)):
         raise fault(owner, name, "an array of different texts, or of ascending numbers")
 
 
@@ -256,11 +249,6 @@ def _are_values(values: Array) -> bool:
         return len(set(entries)) == len(entries)
     numbers = all(isinstance(entry, int | float) for entry in entries)
     return numbers and all(one < after for one, after in pairwise(entries))
-
-
-def is_whole(value: Any) -> bool:
-    """Return whether something is an integer."""
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def equal(found: Any, expected: Any) -> bool:

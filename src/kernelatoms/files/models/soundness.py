@@ -20,10 +20,7 @@ _MT19937_SIZE = 624
 
 
 def forget_machine(model: Any) -> None:
-    """Set ``n_jobs`` and ``memory`` of all estimators to None.
-
-    They change no result, and the reader of a file did not choose them.
-    """
+    """Set ``n_jobs`` and ``memory``, which the reader did not choose, to None in all estimators."""
     for held in _all_held(model):
         if isinstance(held, BaseEstimator):
             vars(held).update(dict.fromkeys(vars(held).keys() & {"n_jobs", "memory"}))
@@ -32,8 +29,7 @@ def forget_machine(model: Any) -> None:
 def check_model(model: Any, *, reading: bool = False, trusted: Collection[str] = ()) -> None:
     """Refuse what is no fitted estimator, or has parts that contradict each other.
 
-    ``reading``: the object comes from a file; ``trusted``: types of scikit-learn whose attributes
-    the user accepts unchecked. The error names the attribute at fault where it can.
+    ``reading``: it is from a file; ``trusted``: types whose attributes the user accepts unchecked.
     """
     if not isinstance(model, BaseEstimator):
         raise TypeError(f"it holds an object of type {type(model).__name__}, and no estimator")

@@ -48,10 +48,7 @@ def read_npy(source: Path | bytes) -> Array:
 
 
 def read_npz(source: Path | bytes, max_size: int | None = None) -> dict[str, Array]:
-    """Return the arrays of an ``.npz`` file, or of the bytes of one, by key.
-
-    Raises ``UnreadableError`` if it holds no arrays, ``TooLargeError`` if it would be too large.
-    """
+    """Return the arrays of an ``.npz`` file, or of the bytes of one, by key, up to ``max_size``."""
     size = len(source) if isinstance(source, bytes) else source.stat().st_size
     file = io.BytesIO(source) if isinstance(source, bytes) else source
     try:
@@ -86,10 +83,7 @@ def _member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Array:
 
 
 def read_header(file: IO[bytes], size: int) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Return shape, whether columns come first, and dtype of the array that fills a file's rest.
-
-    ``size`` is that of the whole file.
-    """
+    """Return shape, whether columns come first, and dtype of the array that fills a file's rest."""
     try:
         version = np.lib.format.read_magic(file)
         if version not in _HEADERS:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from kernelatoms.engine import Array
+from kernelatoms.files.tables import typed_sizes
 from kernelatoms.files.tables.first_lines import WIDE
 from kernelatoms.files.tables.table import (
     ReadOptions,
@@ -19,13 +20,6 @@ from kernelatoms.files.tables.table import (
     shortened,
 )
 from kernelatoms.files.tables.text_numbers import mixture
-from kernelatoms.files.tables.typed_sizes import (
-    ParquetSizes,
-    Read,
-    column_cost,
-    parquet_sizes,
-    unpacked_size,
-)
 from kernelatoms.limits import Budget, TooLargeError
 
 #: float64 rounds whole numbers from here on.
@@ -56,7 +50,7 @@ def read_parquet(file: TableFile, options: ReadOptions) -> Table:
         with parquet.ParquetFile(path if data is None else owned_by_arrow(data)) as opened:
             budget.check(8 * opened.metadata.num_rows * opened.metadata.num_columns)
             with _bytes_of(path, data) as (read, size):
-                sizes = parquet_sizes(opened, read, size)
+                sizes = typed_sizes.parquet_sizes(opened, read, size)
             arrow = _within(budget, path if data is None else owned_by_arrow(data), opened, sizes)
             arrow.validate(full=True)  # text that is no UTF-8, say
     except TooLargeError:
@@ -69,7 +63,7 @@ def read_parquet(file: TableFile, options: ReadOptions) -> Table:
     return from_arrow(path, arrow, budget)
 
 
-def _within(budget: Budget, source: Any, file: Any, sizes: ParquetSizes) -> Any:
+def _within(budget: Budget, source: Any, file: Any, sizes: typed_sizes.ParquetSizes) -> Any:
     """Read a Parquet file within its budget, although values may repeat long texts."""
     budget.check(sizes.n_bytes)
     threads = file.metadata.num_columns <= WIDE
@@ -86,7 +80,7 @@ def _within(budget: Budget, source: Any, file: Any, sizes: ParquetSizes) -> Any:
     with parquet.ParquetFile(source, read_dictionary=sorted(sizes.by_number)) as again:
         # Numbers of texts stay such until it is known what they become.
         table = again.read(parts[0], use_threads=threads)
-        budget.check(sum(map(column_cost, table.columns)))
+        budget.check(sum(map(typed_sizes.column_cost, table.columns)))
         n_rows = min(max(budget.allowed // max(1, sizes.longest), 1), _PIECE_ROWS)
         pieces = again.iter_batches(n_rows, columns=parts[1], use_threads=False)
         table = _beside(table, pieces if parts[1] else (), budget)
@@ -99,9 +93,9 @@ def _beside(table: Any, pieces: Iterable[Any], budget: Budget) -> Any:
     """Return a table with further columns, which come as pieces of rows."""
     import pyarrow
 
-    found, total = [], sum(map(column_cost, table.columns))
+    found, total = [], sum(map(typed_sizes.column_cost, table.columns))
     for piece in pieces:
-        total += sum(map(column_cost, piece.columns))
+        total += sum(map(typed_sizes.column_cost, piece.columns))
         budget.check(total)
         found.append(pyarrow.table(piece))
     more = pyarrow.concat_tables(found) if found else pyarrow.table({})
@@ -120,7 +114,7 @@ def read_feather(file: TableFile, options: ReadOptions) -> Table:
         with _bytes_of(path, data) as (read, size):
             start = read(0, 6)
             if not start.startswith(b"FEA1"):  # of which no version compresses
-                budget.check(unpacked_size(read, size))
+                budget.check(typed_sizes.unpacked_size(read, size))
         # Not mapped into memory: a change of the file would change the table.
         with OSFile(str(path)) if data is None else owned_by_arrow(data) as opened:
             if start == b"ARROW1" or start.startswith(b"FEA1"):
@@ -139,7 +133,7 @@ def read_feather(file: TableFile, options: ReadOptions) -> Table:
 
 
 @contextmanager
-def _bytes_of(path: Path, data: bytes | None) -> Iterator[tuple[Read, int]]:
+def _bytes_of(path: Path, data: bytes | None) -> Iterator[tuple[typed_sizes.Read, int]]:
     """Give a function that returns bytes of a file, and the size of the file."""
     if data is not None:
         held = data
@@ -156,7 +150,7 @@ def _bytes_of(path: Path, data: bytes | None) -> Iterator[tuple[Read, int]]:
 
 def from_arrow(path: Path, arrow: Any, budget: Budget) -> Table:
     """Return a table of typed columns, within a budget."""
-    budget.check(sum(map(column_cost, arrow.columns)))
+    budget.check(sum(map(typed_sizes.column_cost, arrow.columns)))
     refuse_twins(path, arrow.column_names)
     noted = (arrow.schema.pandas_metadata or {}).get("index_columns", [])
     # An index that only counts the rows is noted as a dictionary, and is no column of the file.

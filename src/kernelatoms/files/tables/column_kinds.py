@@ -19,15 +19,8 @@ from typing import Any
 import numpy as np
 
 from kernelatoms.engine import Array
+from kernelatoms.files.tables import roles
 from kernelatoms.files.tables.dates import date_order, day_text, to_days
-from kernelatoms.files.tables.roles import (
-    INDEX,
-    NAMED,
-    UNNAMED,
-    names_rows,
-    sounds_like_identifier,
-    why_identifier,
-)
 from kernelatoms.files.tables.table import Table, is_missing
 
 #: A category has at most so many values, and at least so many rows per value.
@@ -112,17 +105,17 @@ def _uses_of_numbers(table: Table, label: str | None, keep: frozenset[str]) -> d
 def _why_not_a_number(table: Table, i: int, seen: "_Seen", *, first: bool, series: bool) -> str:
     name = table.columns[i]
     if name in table.index:
-        return INDEX
+        return roles.INDEX
     if table.image_shape is not None:
         return ""
     called = "" if name in table.unnamed else name
     follows = seen.high[i] - seen.low[i] == len(table) - 1  # it may: far fewer are looked through
-    if seen.whole[i] and (follows or (table.named and sounds_like_identifier(called))):
-        why = why_identifier(called, table.numbers[:, i], first=first, named=table.named)
+    if seen.whole[i] and (follows or (table.named and roles.sounds_like_identifier(called))):
+        why = roles.why_identifier(called, table.numbers[:, i], first=first, named=table.named)
         if why:
             return why
     if name == "column 1" and not called:
-        return UNNAMED
+        return roles.UNNAMED
     # A signal's parts, and columns without names, which have a place, stay.
     if series or not table.named:
         return ""
@@ -178,11 +171,11 @@ def _use_of_words(table: Table, name: str, words: Array, *, keep: bool, dates: b
     if not keep:
         called = "" if name in table.unnamed else name
         if name in table.index:
-            return Use("left out", INDEX)
-        if not order and names_rows(called, words):
-            return Use("left out", NAMED)
+            return Use("left out", roles.INDEX)
+        if not order and roles.names_rows(called, words):
+            return Use("left out", roles.NAMED)
         if name == "column 1" and not called:
-            return Use("left out", UNNAMED)
+            return Use("left out", roles.UNNAMED)
     if order:
         return _use_of_dates(name, words, order, guessed, learned=keep or dates)
     if not all(isinstance(value, str) for value in present):
@@ -225,11 +218,7 @@ def _is_category(counts: Counter[str]) -> bool:
 
 
 def _is_slip(counts: Counter[str]) -> bool:
-    """Return whether words among numbers are mistakes, or marks of missing values.
-
-    They are neither if all recur (0, 1, 2, 3+) or if they are many: then the column holds words,
-    some of them written in digits.
-    """
+    """Return whether words among numbers are few mistakes or missing marks, and no values."""
     words = {text: count for text, count in counts.items() if not _is_number(text)}
     if all(_is_number(text.replace(",", ".", 1)) for text in words):  # decimal commas
         return True

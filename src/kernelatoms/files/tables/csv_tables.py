@@ -12,12 +12,7 @@ from typing import Any
 import numpy as np
 
 from kernelatoms.engine import Array
-from kernelatoms.files.tables.arrow_tables import (
-    large_columns,
-    owned_by_arrow,
-    part_columns,
-    refuse_twins,
-)
+from kernelatoms.files.tables import arrow_tables
 from kernelatoms.files.tables.first_lines import MISSING_WORDS, WIDE, FirstLines, look_at
 from kernelatoms.files.tables.table import (
     ReadOptions,
@@ -44,7 +39,7 @@ def read_csv(file: TableFile, options: ReadOptions) -> Table:
     path = file.path
     data, notes = as_utf8(path, file.data or b"", options.encoding)
     looks = look_at(path, data, options)
-    refuse_twins(path, looks.names)
+    arrow_tables.refuse_twins(path, looks.names)
     data = _tidied(data, looks)
     reader = _Reader(path, data, looks, options.decimal)
     arrow = reader.read()
@@ -56,7 +51,7 @@ def read_csv(file: TableFile, options: ReadOptions) -> Table:
         arrow = arrow.remove_column(len(names) - 1)
     arrow, mixed, said = _words_to_numbers(path, arrow, reader, options.decimal)
     file.budget.check(sum(map(column_cost, arrow.columns)))
-    parts = part_columns(arrow)
+    parts = arrow_tables.part_columns(arrow)
     exact = _exact_columns(arrow, parts, reader)
     return Table(
         path, **(parts | {"exact": exact}), named=looks.named, mixed=mixed,
@@ -163,7 +158,7 @@ class _Reader:
 
         looks = self.looks
         return arrow_csv.read_csv(
-            owned_by_arrow(self.data, self._start),
+            arrow_tables.owned_by_arrow(self.data, self._start),
             read_options=arrow_csv.ReadOptions(
                 column_names=looks.names, block_size=_BLOCK_BYTES,
                 use_threads=len(looks.names) <= WIDE,  # a task per column costs more than its work
@@ -263,7 +258,7 @@ def _exact_columns(arrow: Any, parts: dict[str, Any], reader: _Reader) -> dict[s
     columns, numbers = parts["columns"], parts["numbers"]
     kinds = dict(zip(arrow.column_names, map(str, arrow.schema.types), strict=True))
     exact = dict(parts["exact"])
-    places = large_columns(numbers)
+    places = arrow_tables.large_columns(numbers)
     large = {columns[i] for i in places}
     truths = [name for name in columns if kinds[name] == "bool"]
     wanted = {*truths, *(name for name in large if kinds[name] == "double")}

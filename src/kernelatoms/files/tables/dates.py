@@ -36,10 +36,7 @@ _NAME_FIRST = re.compile(r"(?P<name>[A-Za-z]{3,9})\.? (?P<day>\d{1,2}),? (?P<yea
 
 
 def date_order(values: Iterable[Any]) -> tuple[str, bool]:
-    """Return how a column writes its dates, and whether that is a guess; "" if it holds others.
-
-    ``values`` are texts or dates, at least one, none missing.
-    """
+    """Return how a column writes dates ("" if it holds others), and whether that is a guess."""
     values = list(values)
     if all(isinstance(value, date) for value in values):
         return "ymd", False

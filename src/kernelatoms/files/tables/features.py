@@ -224,11 +224,7 @@ def kept_marks(X: Array) -> str:
 
 
 def learned_share(X: Array, kept: Any) -> float | None:
-    """Return the share of rows that equal training rows; None if that is unknown.
-
-    ``kept`` is what ``kept_marks`` returned. Unknown: nothing was kept, or too few rows can be
-    looked up.
-    """
+    """Return the share of rows with marks in ``kept``; None if unknown, or too few to look up."""
     whole, _, text = kept.partition(":") if isinstance(kept, str) else ("", "", "")
     try:
         known = np.frombuffer(base64.b64decode(text, validate=True), "<u4")

@@ -83,13 +83,13 @@ def _fractions(names: list[str], below: list[list[str]]) -> list[str]:
 def is_row_of_numbers(cells: Sequence[str], comma: bool = False) -> bool:
     """Return whether a first line holds numbers, some perhaps missing, instead of names.
 
-    pandas writes 0, 1, 2, ... above columns without names, and nothing above their index: with an
-    empty cell these are names. ``comma``: numbers may have decimal commas.
+    ``comma``: they may have decimal commas.
     """
     kinds = [kind_of(cell, comma) for cell in cells]
     numbers = [cell.strip() for cell, kind in zip(cells, kinds, strict=True) if kind == "number"]
     if not numbers or "word" in kinds:
         return False
+    # pandas writes 0, 1, 2, ... above columns without names, and nothing above their index.
     return "missing" not in kinds or numbers != [str(i) for i in range(len(numbers))]
 
 

@@ -69,10 +69,7 @@ def _check_keys(data: bytes, budget: Budget) -> None:
 
 
 def _depth(data: bytes) -> int:
-    """Return how many brackets are open at once, without those in strings.
-
-    A string ends with its line at the latest: JSON escapes line ends within strings.
-    """
+    """Return how many brackets are open at once, outside of strings, which end with their line."""
     data = data.replace(rb"\\", b"").replace(rb"\"", b"")  # quotes within texts
     # Texts without brackets are two quotes then, and gone: what is left is little.
     brackets = data.translate(None, _BUT_BRACKETS).replace(b'""', b"")

@@ -63,10 +63,7 @@ def features_of(
     empty: set[str] | frozenset[str] = frozenset(),
     new: dict[str, list[str]] | None = None,
 ) -> tuple[list[str], Array]:
-    """Return the names and values of features.
-
-    Values that the encoding of a column does not know are added to ``new``.
-    """
+    """Return names and values of features; values that an encoding does not know go to ``new``."""
     if not special and not empty:
         places = [table.place_of[name] for name in sources]
         whole = places == list(range(len(table.columns)))
@@ -139,6 +136,12 @@ def row_identifiers(table: Table, record: "ModelRecord") -> dict[str, Array]:
     return {name: table.column(name) for name in names}
 
 
+def as_written(identifier: Any) -> Any:
+    """Return an identifier as a file writes it: numbers may be read as floats, 17 as 17.0."""
+    whole = isinstance(identifier, float | np.floating) and float(identifier).is_integer()
+    return int(identifier) if whole else identifier
+
+
 def refuse_infinite(
     X: Array, columns: Sequence[str] | None, table: Table, rows: Array | None = None
 ) -> None:
@@ -188,10 +191,7 @@ def _rows_by_place(table: Table, record: "ModelRecord", n_features: int, notes: 
 
 
 def _places(table: Table, names: list[str], *, absent: list[str]) -> dict[int, str] | None:
-    """Return the places of columns in a file that lacks some others; None if one is not there.
-
-    Columns are named by place; columns of words have no place among the numbers.
-    """
+    """Return the places of columns in a file without ``absent`` ones; None if one is not there."""
     places = {}
     for name in names:
         here = str(int(name) - sum(int(other) < int(name) for other in absent))
@@ -208,10 +208,7 @@ def _could_number(values: Array) -> bool:
 
 
 def _same_places(table: Table, record: "ModelRecord", sources: Sequence[str]) -> dict[str, str]:
-    """Return the model's names of columns in a file without names.
-
-    The file may lack the label, the columns that number rows, or both.
-    """
+    """Return the model's names of columns in a file without names; label or index may be absent."""
     label = [record.label] if record.label else []
     numbered = [name for name, why in record.left_out.items() if why in REASONS]
     every = [*sources, *record.left_out, *label]

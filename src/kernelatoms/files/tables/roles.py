@@ -111,8 +111,7 @@ def sounds_like_identifier(name: str) -> bool:
 def why_identifier(name: str, values: Array, *, first: bool, named: bool) -> str:
     """Return why a column of numbers says nothing about its rows; "" if it may.
 
-    ``name`` is "" if the column has none; ``first``: it is the first column of numbers but labels;
-    ``named``: the columns of the file have names.
+    ``first``: it is the first column of numbers but labels; ``named``: the file names columns.
     """
     present = values[~np.isnan(values)]
     if not np.array_equal(present, np.round(present)):
@@ -162,10 +161,7 @@ def read_labels(table: Table, label: str) -> tuple[Array, Array]:
 
 
 def labels_for(table: Table, label: str, classes: Array) -> tuple[Array, Array]:
-    """Return the labels of a file as a model writes its classes, and a mask of the rows with one.
-
-    The labels have the type of ``classes`` if all are known; else all are texts.
-    """
+    """Return labels as a model writes classes (texts if one is new), and a mask of their rows."""
     y, kept = read_labels(table, label)
     # '3' and 3 are the same label when one file is text and the other a matrix.
     written = {str(c): c for c in classes.tolist()}

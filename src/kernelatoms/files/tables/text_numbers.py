@@ -16,8 +16,7 @@ _EITHER = r"^\s*[+-]?[1-9][0-9]{0,2},[0-9]{3}\s*$|^\s*[+-]?[0-9]+\s*$"
 def as_numbers(column: Any, decimal: str | None, delimiter: str) -> tuple[Any, str] | None:
     """Return a text column of Arrow's as numbers, and how it was read; None if it holds others.
 
-    ``decimal`` is the decimal mark, if known. If ``delimiter`` is a comma, so may be a thousands
-    separator.
+    If ``delimiter`` is a comma, so may be a thousands separator.
     """
     if decimal != "." and _all(column, _COMMA) and _any(column, ","):
         if decimal is None and delimiter == "," and _all(column, _EITHER):
@@ -35,10 +34,7 @@ def as_numbers(column: Any, decimal: str | None, delimiter: str) -> tuple[Any, s
 
 
 def mixture(path: Path, name: str, column: Any, line_of: Callable[[int], int] | None) -> str:
-    """Describe a text column of numbers and words, which only its owner can correct; "" for others.
-
-    ``line_of`` returns the line of a row, in text files.
-    """
+    """Describe a column of numbers and words, "" for others; ``line_of`` is the line of a row."""
     from pyarrow import compute
 
     if _all(column, _COMMA) and _any(column, ","):

@@ -41,10 +41,7 @@ def unpacked_size(read: Read, size: int) -> int:
 
 
 def column_cost(array: Any) -> int:
-    """Return the least memory of a column as numbers or Python objects, in bytes.
-
-    Arrow can say in a few bytes that a value is repeated a million times.
-    """
+    """Return the least memory of a column, in bytes; Arrow may store repeated values in a few."""
     import pyarrow
     from pyarrow import compute
 

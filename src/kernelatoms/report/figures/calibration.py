@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from matplotlib.figure import Figure
 
-from kernelatoms.report.figures.style import GREY, Array, line_style, new_plot
+from kernelatoms.report.figures import style
 from kernelatoms.report.words import shorten
 
 
@@ -25,9 +25,9 @@ class Reliability(NamedTuple):
         The mean of -log p of the true class.
     """
 
-    sure: Array
-    right: Array
-    counts: Array
+    sure: style.Array
+    right: style.Array
+    counts: style.Array
     error: float
     log_loss: float
 
@@ -98,12 +98,12 @@ def calibration_figure(truth: Any, probabilities: Mapping[str, Any], n_bins: int
     """
     if not isinstance(probabilities, Mapping) or not 1 <= len(probabilities) <= 4:
         raise ValueError("probabilities must be a dict of one to four arrays, by models' names.")
-    figure, ax = new_plot("how sure the answers are", "share that is right", height=4.0)
-    ax.plot([0, 1], [0, 1], color=GREY, linewidth=1, linestyle="--")
+    figure, ax = style.new_plot("how sure the answers are", "share that is right", height=4.0)
+    ax.plot([0, 1], [0, 1], color=style.GREY, linewidth=1, linestyle="--")
     for i, (name, p) in enumerate(probabilities.items()):
         found = reliability(truth, p, n_bins)
         label = f"{shorten(name)}: {found.error:.3f}"
-        ax.plot(found.sure, found.right, label=label, **line_style(i))
+        ax.plot(found.sure, found.right, label=label, **style.line_style(i))
     ax.set_xlim(0, 1.02)
     ax.set_ylim(0, 1.02)
     ax.legend(frameon=False, fontsize=9, title="calibration error", loc="lower right")

@@ -6,21 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from kernelatoms.report.figures import style
 from kernelatoms.report.figures.images import show_image
-from kernelatoms.report.figures.style import (
-    COLOURS,
-    DARKEST,
-    GREY,
-    LABEL_SIZE,
-    SHARES,
-    WIDTH,
-    Figure,
-    as_label,
-    ink_on,
-    plain_axes,
-    share_colour,
-    text_width,
-)
 
 
 @dataclass(frozen=True)
@@ -42,15 +29,14 @@ def class_parts_figure(
     marked: Any,
     images: Mapping[str, Any],
     atoms: Sequence[tuple[str, Any]],
-) -> Figure:
+) -> style.Figure:
     """Draw what is known of each class's part in a code, under the images if any.
 
-    ``bars`` stand side by side; an infinite value, of a class without a part, gets words in place
-    of a bar. ``marked`` are classes in the colour of the answer. ``images`` (the row first) share
-    one scale; ``atoms`` are (name, image) pairs, each on its own scale.
+    ``bars`` stand side by side; ``marked`` classes have the colour of the answer. ``images``, the
+    row first, share one scale; ``atoms`` are (name, image) pairs, each on its own scale.
     """
     heights = [*([1.75] if images else []), *([1.3] if atoms else []), 0.8 + 0.2 * len(names)]
-    figure = Figure(figsize=(WIDTH, sum(heights)), layout="constrained")
+    figure = style.Figure(figsize=(style.WIDTH, sum(heights)), layout="constrained")
     parts: Any = np.ravel(figure.subfigures(len(heights), 1, height_ratios=heights, squeeze=False))
     if images:
         limit = float(np.abs(next(iter(images.values()))).max()) or 1.0
@@ -61,8 +47,8 @@ def class_parts_figure(
         axes = np.ravel(parts[-2].subplots(1, len(atoms)))
         for ax, (name, image) in zip(axes, atoms, strict=True):
             show_image(ax, image, name)
-    colours = np.full(len(names), COLOURS[0], dtype=object)
-    colours[marked] = COLOURS[1]
+    colours = np.full(len(names), style.COLOURS[0], dtype=object)
+    colours[marked] = style.COLOURS[1]
     columns: Any = np.ravel(parts[-1].subplots(1, len(bars), sharey=True))
     for ax, each in zip(columns, bars, strict=True):
         _draw_bars(ax, each, colours)
@@ -76,16 +62,16 @@ def _draw_bars(ax: Any, bars: Bars, colours: Any) -> None:
     finite = np.isfinite(values)
     ax.barh(np.flatnonzero(finite), values[finite], color=colours[finite], height=0.7)
     for missing in np.flatnonzero(~finite):
-        ax.text(0, missing, " no part in the code", va="center", fontsize=8, color=GREY)
+        ax.text(0, missing, " no part in the code", va="center", fontsize=8, color=style.GREY)
     ax.set_title(bars.title, fontsize=10)
     if bars.are_shares:
         ax.xaxis.set_major_formatter(lambda value, _: f"{100 * value:g}%")
-    plain_axes(ax, grid="x")
+    style.plain_axes(ax, grid="x")
     ax.locator_params(axis="x", nbins=4)
     ax.tick_params(axis="y", length=0)
 
 
-def confusion_figure(matrix: Any, labels: Sequence[Any]) -> Figure:
+def confusion_figure(matrix: Any, labels: Sequence[Any]) -> style.Figure:
     """Draw a confusion matrix: counts as numbers, coloured by their share of the row.
 
     Parameters
@@ -114,28 +100,25 @@ def confusion_figure(matrix: Any, labels: Sequence[Any]) -> Figure:
 
 def class_matrix_figure(
     shares: Any, words: Sequence[Sequence[str]], labels: Sequence[Any], xlabel: str
-) -> Figure:
-    """Draw a square of true classes (rows) and others (columns), coloured by shares of the row.
-
-    ``words`` are the texts of the cells, empty ones where nothing is written.
-    """
+) -> style.Figure:
+    """Draw a square of true classes (rows) and others, coloured by shares, ``words`` in cells."""
     n_classes = len(labels)
     # Many classes need the room for their cells.
-    longest, size = (18, LABEL_SIZE) if n_classes <= 12 else (12, 8)
-    names = [as_label(label, longest) for label in labels]
-    widest = max(text_width(name, size) for name in names)
-    cell = (WIDTH - 0.7 - widest) / n_classes
+    longest, size = (18, style.LABEL_SIZE) if n_classes <= 12 else (12, 8)
+    names = [style.as_label(label, longest) for label in labels]
+    widest = max(style.text_width(name, size) for name in names)
+    cell = (style.WIDTH - 0.7 - widest) / n_classes
     turned = widest > 0.9 * cell
-    figure = Figure(figsize=(WIDTH, 4.7 + widest * (turned - 1)), layout="constrained")
+    figure = style.Figure(figsize=(style.WIDTH, 4.7 + widest * (turned - 1)), layout="constrained")
     ax = figure.add_subplot()
-    shades = share_colour(np.asarray(shares, np.float64))
-    ax.imshow(np.sqrt(shares), cmap=SHARES, vmin=0, vmax=DARKEST)
+    shades = style.share_colour(np.asarray(shares, np.float64))
+    ax.imshow(np.sqrt(shares), cmap=style.SHARES, vmin=0, vmax=style.DARKEST)
     # A digit is about two thirds as wide as it is high.
     digits = min(9.0, 72 * cell / (0.75 * max(len(word) for row in words for word in row) or 1))
     for row, cells in enumerate(words):
         for column, word in enumerate(cells):
             if word:
-                ink = ink_on(shades[row, column])
+                ink = style.ink_on(shades[row, column])
                 ax.text(column, row, word, ha="center", va="center", fontsize=digits, color=ink)
     ax.set_xticks(range(n_classes), names, rotation=90 if turned else 0)
     ax.set_yticks(range(n_classes), names)

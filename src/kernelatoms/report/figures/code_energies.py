@@ -6,17 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.report.figures.style import (
-    COLOURS,
-    GREY,
-    LABEL_SIZE,
-    WIDTH,
-    Array,
-    Figure,
-    as_label,
-    plain_axes,
-    text_width,
-)
+from kernelatoms.report.figures import style
 from kernelatoms.report.words import percent
 
 # Several models stand side by side, each this wide, in inches.
@@ -25,7 +15,9 @@ _LONGEST_NAME = 12
 _FEW_ATOMS = 120
 
 
-def code_energy_figure(codes: Any, owners: Any, classes: Sequence[Any], own: Any = None) -> Figure:
+def code_energy_figure(
+    codes: Any, owners: Any, classes: Sequence[Any], own: Any = None
+) -> style.Figure:
     """Draw on which atoms, and on which classes' atoms, the codes of some rows have their weight.
 
     Above, the sum of |coefficients| of every atom, over a strip of classes; below, the same summed
@@ -68,13 +60,13 @@ def code_energy_figure(codes: Any, owners: Any, classes: Sequence[Any], own: Any
             f"codes and owners must name the same models, got {list(named)} and {list(theirs)}."
         )
     each = {name: _atom_sums(code, theirs[name], len(names)) for name, code in named.items()}
-    width = max(WIDTH, _COLUMN * len(each))
-    figure = Figure(figsize=(width, 4.6), layout="constrained")
+    width = max(style.WIDTH, _COLUMN * len(each))
+    figure = style.Figure(figsize=(width, 4.6), layout="constrained")
     figure.get_layout_engine().set(h_pad=0.02, hspace=0.0)  # type: ignore[union-attr, call-arg]
     grid: Any = figure.subplots(3, len(each), squeeze=False, height_ratios=[10, 1, 10])
     for column, (name, (sums, owner)) in zip(grid.T, each.items(), strict=True):
-        totals: Array = np.bincount(owner, sums, minlength=len(names))
-        words = [as_label(name, 24)] if name else []
+        totals: style.Array = np.bincount(owner, sums, minlength=len(names))
+        words = [style.as_label(name, 24)] if name else []
         if mine is not None and totals.sum() > 0:
             words.append(f"{percent(float(totals[mine] / totals.sum()))} on the own class")
         column[0].set_title("\n".join(words), fontsize=10)
@@ -87,7 +79,7 @@ def code_energy_figure(codes: Any, owners: Any, classes: Sequence[Any], own: Any
     return figure
 
 
-def _atom_sums(codes: Any, owners: Any, n_classes: int) -> tuple[Array, NDArray[np.intp]]:
+def _atom_sums(codes: Any, owners: Any, n_classes: int) -> tuple[style.Array, NDArray[np.intp]]:
     """Return the sums of |coefficients| and the owners of atoms, class by class."""
     if len(codes.shape) != 2 if hasattr(codes, "shape") else np.ndim(codes) != 2:
         raise ValueError(f"codes must have shape (n_rows, n_atoms), got {np.shape(codes)}.")
@@ -108,17 +100,19 @@ def _atom_sums(codes: Any, owners: Any, n_classes: int) -> tuple[Array, NDArray[
     return sums[order], owner[order].astype(np.intp)
 
 
-def _draw_atoms(ax: Any, strip: Any, sums: Array, owner: Array, mine: int | None) -> None:
+def _draw_atoms(
+    ax: Any, strip: Any, sums: style.Array, owner: style.Array, mine: int | None
+) -> None:
     """Draw bars of atoms; in the strip below them, classes by turns dark and pale."""
     n_atoms, places = len(sums), np.arange(len(sums))
-    colours = [COLOURS[1] if c == mine else COLOURS[0] for c in owner.tolist()]
+    colours = [style.COLOURS[1] if c == mine else style.COLOURS[0] for c in owner.tolist()]
     if n_atoms <= _FEW_ATOMS:
         ax.bar(places, sums, width=0.8, color=colours, linewidth=0)
     else:  # lines of a width that is seen: bars narrower than a point fade away
         ax.vlines(places, 0, sums, colors=colours, linewidth=1.0)
-    turns = np.where(owner % 2 == 0, GREY, "#b8bfc8")
+    turns = np.where(owner % 2 == 0, style.GREY, "#b8bfc8")
     if mine is not None:
-        turns = np.where(owner == mine, COLOURS[1], turns)
+        turns = np.where(owner == mine, style.COLOURS[1], turns)
     strip.bar(places, 1.0, width=1.0, color=turns, linewidth=0)
     strip.set_ylim(0, 1)
     for each in (ax, strip):
@@ -130,16 +124,16 @@ def _draw_atoms(ax: Any, strip: Any, sums: Array, owner: Array, mine: int | None
 
 
 def _draw_classes(
-    ax: Any, totals: Array, names: Sequence[Any], mine: int | None, room: float
+    ax: Any, totals: style.Array, names: Sequence[Any], mine: int | None, room: float
 ) -> None:
     """Draw one bar per class; of many, every few are named, and always the rows' own."""
-    colours = [COLOURS[1] if c == mine else COLOURS[0] for c in range(len(totals))]
+    colours = [style.COLOURS[1] if c == mine else style.COLOURS[0] for c in range(len(totals))]
     ax.bar(range(len(totals)), totals, width=0.8, color=colours, linewidth=0)
     ax.set_xlim(-0.6, len(totals) - 0.4)
-    labels = [as_label(name, _LONGEST_NAME) for name in names]
-    size = LABEL_SIZE if len(totals) <= 12 else 8
+    labels = [style.as_label(name, _LONGEST_NAME) for name in names]
+    size = style.LABEL_SIZE if len(totals) <= 12 else 8
     cell = room / len(totals)
-    turned = max(text_width(label, size) for label in labels) > 0.9 * cell
+    turned = max(style.text_width(label, size) for label in labels) > 0.9 * cell
     # A turned name needs the height of its letters.
     step = max(1, int(np.ceil(1.25 * size / 72 / cell))) if turned else 1
     shown = [c for c in range(len(totals)) if c % step == 0]
@@ -151,6 +145,6 @@ def _draw_classes(
 
 
 def _plain(ax: Any) -> None:
-    plain_axes(ax, grid="y")
+    style.plain_axes(ax, grid="y")
     ax.locator_params(axis="y", nbins=4)
     ax.set_ylim(bottom=0)

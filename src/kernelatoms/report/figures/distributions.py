@@ -6,19 +6,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from kernelatoms.report.figures.style import (
-    COLOURS,
-    GREY,
-    MARKERS,
-    PALE,
-    WIDTH,
-    Array,
-    as_label,
-    line_style,
-    new_plot,
-    plain_axes,
-    whole_numbers,
-)
+from kernelatoms.report.figures import style
 
 # What the middle 90 and the middle 50 of a hundred rows span.
 _WHISKERS, _BOX = (5, 95), (25, 75)
@@ -68,25 +56,32 @@ def _one_curve(
     values: Any, xlabel: str, ylabel: str, *, marked: bool = False
 ) -> tuple[Figure, Any]:
     """Draw a curve over 1, 2, 3, ..., with markers if they are few."""
-    figure, ax = new_plot(xlabel, ylabel)
-    style = line_style(0)
+    figure, ax = style.new_plot(xlabel, ylabel)
+    drawn = style.line_style(0)
     if not marked:
-        style |= {"marker": "o" if len(values) <= 60 else "", "markersize": 4}
-    ax.plot(np.arange(1, len(values) + 1), values, **style)
-    ax.xaxis.set_major_locator(whole_numbers())
+        drawn |= {"marker": "o" if len(values) <= 60 else "", "markersize": 4}
+    ax.plot(_places(values), values, **drawn)
+    ax.xaxis.set_major_locator(style.whole_numbers())
     return figure, ax
 
 
 def shares_figure(shares: Any) -> Figure:
     """Draw how much of their energy codes leave over: a histogram over rows, and the median."""
     values = np.asarray(shares, np.float64)
-    figure, ax = new_plot("share of a row's energy left over", "rows")
+    figure, ax = style.new_plot("share of a row's energy left over", "rows")
     largest = float(values.max()) or 1.0
-    ax.hist(values, bins=30, range=(0, largest), color=COLOURS[0], edgecolor="white", linewidth=0.5)
+    ax.hist(
+        values,
+        bins=30,
+        range=(0, largest),
+        color=style.COLOURS[0],
+        edgecolor="white",
+        linewidth=0.5,
+    )
     middle = float(np.median(values))
-    ax.axvline(middle, color=COLOURS[1], linewidth=1.8, label=f"median {100 * middle:.1f}%")
+    ax.axvline(middle, color=style.COLOURS[1], linewidth=1.8, label=f"median {100 * middle:.1f}%")
     ax.xaxis.set_major_formatter(_percent)
-    ax.yaxis.set_major_locator(whole_numbers())
+    ax.yaxis.set_major_locator(style.whole_numbers())
     ax.legend(frameon=False, fontsize=10)
     return figure
 
@@ -96,14 +91,13 @@ def own_and_other_figure(
 ) -> Figure:
     """Draw for every class how its own dictionary does on its rows, and how the best other.
 
-    ``own`` and ``other`` are shares of each class's rows; ``what`` says which, and ``dictionary``
-    what a class is represented by. Boxes span the middle half, lines the middle 90%.
+    ``own`` and ``other`` are shares of each class's rows. Boxes span the middle half, lines 90%.
     """
     height = 1.2 + (0.4 if len(labels) <= 10 else 0.3) * len(labels)
-    figure, ax = new_plot(what, "", height)
+    figure, ax = style.new_plot(what, "", height)
     names = (f"its own {dictionary}", "the best other one")
     for shift, series, colour, marker, name in zip(
-        (-0.17, 0.17), (own, other), COLOURS, MARKERS, names, strict=False
+        (-0.17, 0.17), (own, other), style.COLOURS, style.MARKERS, names, strict=False
     ):
         places = np.arange(len(labels)) + shift
         low, high = np.array([np.percentile(values, _WHISKERS) for values in series]).T
@@ -112,7 +106,7 @@ def own_and_other_figure(
         ax.barh(places, right - left, 0.24, left, color=colour, alpha=0.35)
         middles = [float(np.median(values)) for values in series]
         ax.plot(middles, places, marker, color=colour, markersize=5, label=name)
-    ax.set_yticks(range(len(labels)), [as_label(label) for label in labels])
+    ax.set_yticks(range(len(labels)), [style.as_label(label) for label in labels])
     ax.set_ylim(len(labels) - 0.5, -0.5)
     ax.set_xlim(left=0)
     ax.grid(visible=False, axis="y")
@@ -130,45 +124,50 @@ def class_curves_figure(
 ) -> Figure:
     """Draw one curve per class, over 1, 2, 3, ..., each with its name.
 
-    Up to seven curves share one plot; more get a small plot each, beside ``total``, all classes
-    together; of very many, their range is drawn, with the highest and the lowest by name.
+    Few share one plot; more get a small plot each, beside ``total``; of many, the range is drawn.
     """
     # A list: long names may be the same when they are cut.
-    named = [(as_label(label), np.asarray(each, np.float64)) for label, each in curves.items()]
+    named = [
+        (style.as_label(label), np.asarray(each, np.float64)) for label, each in curves.items()
+    ]
     n_curves = len(named) + (total is not None)
     if n_curves > _TOGETHER and len(named) <= _SMALL_PLOTS:
         return _small_plots(named, xlabel, ylabel, total)
-    figure, ax = new_plot(xlabel, ylabel)
+    figure, ax = style.new_plot(xlabel, ylabel)
     draw = _draw_together if n_curves <= _TOGETHER else _draw_band
     draw(ax, named, total)
     if n_curves > 1:
         _legend_below(figure)
     ax.set_ylim(bottom=0)
-    ax.xaxis.set_major_locator(whole_numbers())
+    ax.xaxis.set_major_locator(style.whole_numbers())
     return figure
 
 
-def _draw_together(ax: Any, named: list[tuple[str, Array]], total: Any) -> None:
+def _draw_together(ax: Any, named: list[tuple[str, style.Array]], total: Any) -> None:
     for i, (name, values) in enumerate(named):
         few = {"markevery": max(1, len(values) // 12), "linewidth": 1.3}
-        ax.plot(_places(values), values, label=name, **line_style(i) | few)
+        ax.plot(_places(values), values, label=name, **style.line_style(i) | few)
     if total is not None:
-        ax.plot(_places(total), total, color=GREY, linewidth=3.5, alpha=0.6, label="all classes")
+        ax.plot(
+            _places(total), total, color=style.GREY, linewidth=3.5, alpha=0.6, label="all classes"
+        )
 
 
-def _small_plots(named: list[tuple[str, Array]], xlabel: str, ylabel: str, total: Any) -> Figure:
+def _small_plots(
+    named: list[tuple[str, style.Array]], xlabel: str, ylabel: str, total: Any
+) -> Figure:
     n_lines = -(-len(named) // _ACROSS)
-    figure = Figure(figsize=(WIDTH, 0.9 + 0.95 * n_lines), layout="constrained")
+    figure = Figure(figsize=(style.WIDTH, 0.9 + 0.95 * n_lines), layout="constrained")
     axes: Any = figure.subplots(n_lines, _ACROSS, sharex=True, sharey=True, squeeze=False)
     middle, what = total, "all classes"
     if total is None:
         middle, what = np.nanmedian(_even(named), axis=0), "the median class"
     for ax, (name, values) in zip(axes.flat, named, strict=False):
-        ax.plot(_places(middle), middle, color=GREY, linewidth=1.0, linestyle="--")
-        ax.plot(_places(values), values, color=COLOURS[0], linewidth=1.6)
+        ax.plot(_places(middle), middle, color=style.GREY, linewidth=1.0, linestyle="--")
+        ax.plot(_places(values), values, color=style.COLOURS[0], linewidth=1.6)
         ax.set_title(name, fontsize=9, pad=3)
-        ax.grid(color=PALE, linewidth=0.8)
-        plain_axes(ax)
+        ax.grid(color=style.PALE, linewidth=0.8)
+        style.plain_axes(ax)
         ax.tick_params(labelsize=8)
     for ax in axes.flat[len(named) :]:
         ax.set_visible(False)
@@ -184,21 +183,22 @@ def _small_plots(named: list[tuple[str, Array]], xlabel: str, ylabel: str, total
     return figure
 
 
-def _draw_band(ax: Any, named: list[tuple[str, Array]], total: Any) -> None:
+def _draw_band(ax: Any, named: list[tuple[str, style.Array]], total: Any) -> None:
     values = _even(named)
     ends = np.nanmean(values, axis=1)
     names = [name for name, _ in named]
-    places = np.arange(1, values.shape[1] + 1)
+    places = _places(values.T)
     low, high = np.nanmin(values, axis=0), np.nanmax(values, axis=0)
     span = f"all {len(named):,} classes lie here"
-    ax.fill_between(places, low, high, color=COLOURS[0], alpha=0.15, linewidth=0, label=span)
+    ax.fill_between(places, low, high, color=style.COLOURS[0], alpha=0.15, linewidth=0, label=span)
     for i, (which, c) in enumerate((("lowest", ends.argmin()), ("highest", ends.argmax()))):
         few = {"markevery": max(1, len(places) // 12), "linewidth": 1.3}
         label = f"{which} on average: {names[c]}"
-        ax.plot(places, values[c], label=label, **line_style(i + 1) | few)
-    middle = total if total is not None else np.nanmedian(values, axis=0)
-    what = "all classes together" if total is not None else "the median class"
-    ax.plot(_places(middle), middle, color=COLOURS[0], linewidth=2.2, label=what)
+        ax.plot(places, values[c], label=label, **style.line_style(i + 1) | few)
+    middle, what = total, "all classes together"
+    if total is None:
+        middle, what = np.nanmedian(values, axis=0), "the median class"
+    ax.plot(_places(middle), middle, color=style.COLOURS[0], linewidth=2.2, label=what)
 
 
 def _legend_below(figure: Figure) -> None:
@@ -209,11 +209,11 @@ def _legend_below(figure: Figure) -> None:
     figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=9)
 
 
-def _even(named: list[tuple[str, Array]]) -> Array:
+def _even(named: list[tuple[str, style.Array]]) -> style.Array:
     """Return curves as rows; those that end early have no values after that."""
     longest = max(len(values) for _, values in named)
     return np.array([np.pad(v, (0, longest - len(v)), constant_values=np.nan) for _, v in named])
 
 
-def _places(values: Any) -> Array:
+def _places(values: Any) -> style.Array:
     return np.arange(1, len(values) + 1)

@@ -12,18 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelatoms.report.figures.style import (
-    COLOURS,
-    GREY,
-    LABEL_SIZE,
-    PALE,
-    SIGNED,
-    WIDTH,
-    Array,
-    Figure,
-    plain_axes,
-    text_width,
-)
+from kernelatoms.report.figures import style
 
 _MOST_CHANNELS = 4
 # A sum of atoms may dip below 0 here and there: that alone does not make an image signed.
@@ -36,7 +25,7 @@ def atoms_figure(
     *,
     n_columns: int | None = None,
     row_labels: Sequence[str] | None = None,
-) -> Figure:
+) -> style.Figure:
     """Draw atoms as images in a grid, white at 0, each scaled to its own largest value.
 
     Parameters
@@ -65,19 +54,15 @@ def images_figure(
     *,
     n_columns: int | None = None,
     row_labels: Sequence[str] | None = None,
-) -> Figure:
+) -> style.Figure:
     """Draw signals as images in a grid on one scale, white at 0.
 
     Parameters
     ----------
     images : array of shape (n_images, n_features)
         Signals, drawn row by row.
-    image_shape : (height, width) or (height, width, channels)
-        Their shape as images, of up to four channels.
-    n_columns : int, optional
-        Images per row; by default a grid about as wide as high.
-    row_labels : list of str, optional
-        A label left of every row of the grid.
+    image_shape, n_columns, row_labels : tuple of int, int, list of str
+        As in ``atoms_figure``.
 
     Returns
     -------
@@ -89,7 +74,7 @@ def images_figure(
 
 def code_figure(
     signal: Any, atoms: Any, code: Any, image_shape: tuple[int, ...], *, max_atoms: int = 5
-) -> Figure:
+) -> style.Figure:
     """Draw a signal, its approximation, what is left over, its code and the atoms it uses.
 
     The percentage over the rest is its share of the signal's energy (squared norm).
@@ -125,10 +110,13 @@ def code_figure(
 
 
 def coded_image_figure(
-    target: Array, approximation: Array, code: Array, atoms: Mapping[int, Array]
-) -> Figure:
+    target: style.Array,
+    approximation: style.Array,
+    code: style.Array,
+    atoms: Mapping[int, style.Array],
+) -> style.Figure:
     """Draw what ``code_figure`` draws, from images of the atoms to show, by their numbers."""
-    figure = Figure(figsize=(WIDTH, 4.8 if atoms else 3.6), layout="constrained")
+    figure = style.Figure(figsize=(style.WIDTH, 4.8 if atoms else 3.6), layout="constrained")
     heights = (1.5, 1.0, 1.1) if atoms else (1.5, 1.0)
     parts: Any = figure.subfigures(len(heights), 1, height_ratios=heights)
     left, limit = target - approximation, float(np.abs(target).max()) or 1.0
@@ -147,7 +135,7 @@ def coded_image_figure(
     return figure
 
 
-def _as_images(name: str, rows: Any, image_shape: tuple[int, ...]) -> Array:
+def _as_images(name: str, rows: Any, image_shape: tuple[int, ...]) -> style.Array:
     """Return rows as a stack of images, or say why they are none."""
     rows = np.asarray(rows, np.float64)
     shape = check_image_shape(image_shape, None) or ()
@@ -160,7 +148,9 @@ def _as_images(name: str, rows: Any, image_shape: tuple[int, ...]) -> Array:
     return rows.reshape(-1, *shape)
 
 
-def _grid(images: Array, n_columns: int | None, row_labels: Sequence[str] | None) -> Figure:
+def _grid(
+    images: style.Array, n_columns: int | None, row_labels: Sequence[str] | None
+) -> style.Figure:
     """Place images with values in [-1, 1] in one axes: much faster than an axes for each."""
     n_images, (height, width) = len(images), panel_shape(images.shape[1:])
     if n_columns is None:
@@ -175,12 +165,13 @@ def _grid(images: Array, n_columns: int | None, row_labels: Sequence[str] | None
     size_x, size_y = n_columns * step_x + gap, n_rows * step_y + gap
     left = 0.05
     if row_labels is not None:
-        left += 0.1 + max(text_width(label, LABEL_SIZE) for label in row_labels)
-    room = WIDTH - left - 0.05
+        left += 0.1 + max(style.text_width(label, style.LABEL_SIZE) for label in row_labels)
+    room = style.WIDTH - left - 0.05
     height_in = room * size_y / size_x + 0.1
-    figure = Figure(figsize=(WIDTH, height_in))
+    figure = style.Figure(figsize=(style.WIDTH, height_in))
     ax = figure.add_axes(
-        (left / WIDTH, 0.05 / height_in, room / WIDTH, 1 - 0.1 / height_in), aspect="equal"
+        (left / style.WIDTH, 0.05 / height_in, room / style.WIDTH, 1 - 0.1 / height_in),
+        aspect="equal",
     )
     for i, image in enumerate(images):
         x, y = (i % n_columns) * step_x, (i // n_columns) * step_y
@@ -188,26 +179,26 @@ def _grid(images: Array, n_columns: int | None, row_labels: Sequence[str] | None
         if image.ndim == 3 and not np.isfinite(image).all():
             continue  # a place that stays empty
         panel = as_panel(image, 1.0)
-        ax.imshow(panel, cmap=SIGNED, vmin=-1, vmax=1, extent=extent, interpolation="none")
+        ax.imshow(panel, cmap=style.SIGNED, vmin=-1, vmax=1, extent=extent, interpolation="none")
     ax.set(xlim=(-gap, size_x - gap), ylim=(size_y - gap, -gap), xticks=[])
-    ax.set_facecolor(PALE)
+    ax.set_facecolor(style.PALE)
     ax.spines[:].set_visible(False)
-    ax.tick_params(length=0, labelsize=LABEL_SIZE)
+    ax.tick_params(length=0, labelsize=style.LABEL_SIZE)
     middles = np.arange(n_rows) * step_y + height / width / 2
     ax.set_yticks(*((middles, row_labels) if row_labels is not None else ([],)))
     return figure
 
 
-def energy_share(part: Array, whole: Array) -> float:
+def energy_share(part: style.Array, whole: style.Array) -> float:
     """Return the energy (squared norm) of a part as a share of the whole's; 0 of nothing."""
     energy = float(np.vdot(whole, whole))
     return float(np.vdot(part, part)) / energy if energy > 0 else 0.0
 
 
-def draw_code(ax: Any, code: Array, colour: str = COLOURS[0]) -> None:
+def draw_code(ax: Any, code: style.Array, colour: str = style.COLOURS[0]) -> None:
     """Draw the coefficients of a code as stems, and say how many there are."""
     used = np.flatnonzero(code)
-    ax.axhline(0, color=GREY, linewidth=0.8)
+    ax.axhline(0, color=style.GREY, linewidth=0.8)
     ax.vlines(used, 0, code[used], color=colour, linewidth=1.5)
     ax.plot(used, code[used], "o", color=colour, markersize=5)
     ax.set_xlim(-0.9, len(code) - 0.1)
@@ -215,16 +206,16 @@ def draw_code(ax: Any, code: Array, colour: str = COLOURS[0]) -> None:
     ax.set_title(f"the code: {len(used)} of {len(code)} coefficients are not 0", fontsize=10)
     ax.set_xlabel("atom", fontsize=10)
     ax.xaxis.get_major_locator().set_params(integer=True)
-    plain_axes(ax)
+    style.plain_axes(ax)
 
 
-def show_image(ax: Any, image: Array, title: str, limit: float | None = None) -> None:
+def show_image(ax: Any, image: style.Array, title: str, limit: float | None = None) -> None:
     """Draw one image, white at 0, full colour at the limit, by default its largest value."""
     limit = limit or float(np.abs(image).max()) or 1.0
     panel = as_panel(image, limit)
-    ax.imshow(panel, cmap=SIGNED, vmin=-limit, vmax=limit, interpolation="none")
+    ax.imshow(panel, cmap=style.SIGNED, vmin=-limit, vmax=limit, interpolation="none")
     ax.set(xticks=[], yticks=[])
-    ax.spines[:].set_color(PALE)
+    ax.spines[:].set_color(style.PALE)
     ax.set_title(title, fontsize=10)
 
 
@@ -265,12 +256,8 @@ def panel_shape(image_shape: Sequence[int]) -> tuple[int, int]:
     return (2 * height if channels == 4 else height), (2 * width if channels == 2 else width)
 
 
-def as_panel(image: Array, limit: float) -> Array:
-    """Return what imshow draws for an image: itself, or colours (height, width, 3) from 0 to 1.
-
-    ``limit`` is drawn in full. The fourth of four channels has a unit of its own: colours and the
-    fourth are then each drawn up to their own largest value.
-    """
+def as_panel(image: style.Array, limit: float) -> style.Array:
+    """Return what imshow draws for an image: itself, or colours (height, width, 3) from 0 to 1."""
     if image.ndim == 2:
         return image
     channels = image.shape[2]
@@ -278,15 +265,16 @@ def as_panel(image: Array, limit: float) -> Array:
         return _grey(np.hstack([_toned(image[..., i], limit) for i in range(2)]))
     if channels == 3:
         return _toned(image, limit)
+    # The fourth channel has a unit of its own: each part is drawn up to its own largest value.
     colours, fourth = image[..., :3], image[..., 3]
     colours, fourth = (_toned(part, float(np.abs(part).max())) for part in (colours, fourth))
     return np.vstack([colours, _grey(fourth)])
 
 
-def _toned(values: Array, limit: float) -> Array:
+def _toned(values: style.Array, limit: float) -> style.Array:
     scaled = np.clip(values / (limit or 1.0), -1, 1)
     return (scaled + 1) / 2 if (scaled < _SIGNED_FROM).any() else np.maximum(scaled, 0)
 
 
-def _grey(values: Array) -> Array:
+def _grey(values: style.Array) -> style.Array:
     return np.repeat(values[..., None], 3, axis=2)

@@ -8,7 +8,7 @@ from matplotlib.ticker import NullFormatter
 
 from kernelatoms import Sizes
 from kernelatoms.report.comparison import mean_and_error
-from kernelatoms.report.figures.style import Figure, line_style, new_plot
+from kernelatoms.report.figures import style
 
 # Numbers of atoms that spread further than this are crowded at one end of a linear axis.
 _WIDE = 40
@@ -16,7 +16,7 @@ _WIDE = 40
 
 def robustness_figure(
     levels: Any, scores: Mapping[str, Any], *, xlabel: str, ylabel: str = "accuracy"
-) -> Figure:
+) -> style.Figure:
     """Draw scores against the strength of a corruption: means, with standard errors as bars.
 
     Parameters
@@ -33,7 +33,7 @@ def robustness_figure(
     Figure
     """
     levels = np.asarray(levels, np.float64)
-    figure, ax = new_plot(xlabel, ylabel)
+    figure, ax = style.new_plot(xlabel, ylabel)
     for i, (name, values) in enumerate(scores.items()):
         if np.shape(values)[1:] != levels.shape:
             raise ValueError(
@@ -49,7 +49,7 @@ def robustness_figure(
 
 def convergence_figure(
     objectives: Mapping[str, Any], *, ylabel: str = "squared error", log: bool = False
-) -> Figure:
+) -> style.Figure:
     """Draw the objective after every pass of learning.
 
     Parameters
@@ -67,9 +67,9 @@ def convergence_figure(
     """
     if not isinstance(log, bool | np.bool_):
         raise TypeError(f"log must be True or False, got {log!r}.")
-    figure, ax = new_plot("pass", ylabel)
+    figure, ax = style.new_plot("pass", ylabel)
     for i, (name, values) in enumerate(objectives.items()):
-        ax.plot(np.arange(1, len(values) + 1), values, label=name, **line_style(i))
+        ax.plot(np.arange(1, len(values) + 1), values, label=name, **style.line_style(i))
     if log:
         ax.set_yscale("log")
     else:
@@ -79,7 +79,7 @@ def convergence_figure(
     return figure
 
 
-def sizes_figure(sizes: Sizes) -> Figure:
+def sizes_figure(sizes: Sizes) -> style.Figure:
     """Draw what cross-validation found: the score against the number of atoms.
 
     Parameters
@@ -103,7 +103,7 @@ def sizes_figure(sizes: Sizes) -> Figure:
     >>> len(sizes_figure(sizes).axes)
     1
     """
-    figure, ax = new_plot("atoms", "score on rows not learned from")
+    figure, ax = style.new_plot("atoms", "score on rows not learned from")
     for i, n in enumerate(sizes.n_nonzero_coefs):
         name = f"{n} nonzero{'s' * (n != 1)}" if n else "score"
         _draw_scores(ax, sizes.n_atoms, sizes.scores[:, i].T, name, i)
@@ -118,4 +118,4 @@ def sizes_figure(sizes: Sizes) -> Figure:
 def _draw_scores(ax: Any, places: Any, scores: Any, name: str, i: int) -> None:
     """Draw means over runs (n_runs, n_places) with their standard errors."""
     mean, error = mean_and_error(scores)
-    ax.errorbar(places, mean, yerr=error, label=name, capsize=3, **line_style(i))
+    ax.errorbar(places, mean, yerr=error, label=name, capsize=3, **style.line_style(i))

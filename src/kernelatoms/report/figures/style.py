@@ -111,10 +111,7 @@ def share_shades(title: str) -> Shades:
 
 
 def as_label(value: Any, longest: int = 18) -> str:
-    """Return a name as matplotlib draws it letter by letter, its end cut off if it is long.
-
-    Two dollar signs would otherwise start a formula, and a formula that is none is an error; a
-    leading underscore would keep a name out of legends.
-    """
+    """Return a name as matplotlib draws it letter by letter, its end cut off if it is long."""
+    # Dollar signs would start a formula, and a leading underscore keep a name out of legends.
     text = shorten(value, longest).replace("$", r"\$")
     return f" {text}" if text.startswith("_") else text

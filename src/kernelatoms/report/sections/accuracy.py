@@ -12,12 +12,7 @@ from kernelatoms.report.figures.code_energies import code_energy_figure
 from kernelatoms.report.figures.distributions import own_and_other_figure
 from kernelatoms.report.figures.style import share_shades
 from kernelatoms.report.page import Fold, Picture, Section, Table
-from kernelatoms.report.sections.scores import (
-    CLASSES_IN_A_MATRIX,
-    LONGEST_LIST,
-    answers_section,
-    first_of,
-)
+from kernelatoms.report.sections import scores
 from kernelatoms.report.words import count_words, label_words, percent, shorten
 
 _ROWS_SHOWN = 6
@@ -27,11 +22,8 @@ _ATOMS_IN_A_LINE = 600
 def accuracy_section(
     subject: Subject, answers: Answers, shares: Answers, meaning: str, *terms: str
 ) -> Section:
-    """Add to ``answers_section`` the shares of classes, and which atoms have the codes' weight.
-
-    ``meaning`` says what the shares are; ``terms`` are the words of ``_own_and_other``.
-    """
-    section, pictures = answers_section(subject, answers), _weights_pictures(subject)
+    """Add to ``answers_section`` the shares of classes, and which atoms have codes' weight."""
+    section, pictures = scores.answers_section(subject, answers), _weights_pictures(subject)
     drawn, text = _own_and_other(subject.anatomy.classes, shares, *terms), section.text
     if drawn is not None:
         pictures.insert(0, drawn)
@@ -50,9 +42,9 @@ def _own_and_other(
     if not present:
         return None
     shown, which = present, ""
-    if len(present) > CLASSES_IN_A_MATRIX:
+    if len(present) > scores.CLASSES_IN_A_MATRIX:
         right = [float((shares.chosen[members[c]] == c).mean()) for c in present]
-        worst = np.argsort(right, kind="stable")[:CLASSES_IN_A_MATRIX]
+        worst = np.argsort(right, kind="stable")[: scores.CLASSES_IN_A_MATRIX]
         shown = [present[i] for i in sorted(worst)]
         which = f" The {len(shown)} least accurate of {len(present)} classes are drawn."
     own, other = ([part[members[c]] for c in shown] for part in (shares.own, shares.other))
@@ -69,26 +61,19 @@ def _own_and_other(
 
 @dataclass(frozen=True)
 class Ranking:
-    """How mistakes are ranked: by a number of the true class and the best other one, per row.
-
-    ``margin`` is how much better the true class does; ``words`` says what is subtracted from what,
-    ``closest`` which rows come first if there are no mistakes. ``columns`` names both numbers.
-    """
+    """How mistakes are ranked: by a number of the true class and the best other one, per row."""
 
     own: Array
     other: Array
-    margin: Array
-    words: str
-    closest: str
-    columns: Sequence[str]
+    margin: Array  # how much better the true class does
+    words: str  # what is subtracted from what
+    closest: str  # which rows come first if there are no mistakes
+    columns: Sequence[str]  # the names of both numbers
     caption: str
 
 
 def mistakes_section(
-    subject: Subject,
-    answers: Answers,
-    ranking: Ranking,
-    draw: Callable[[int], tuple[int, Picture]],
+    subject: Subject, answers: Answers, ranking: Ranking, draw: Callable[[int], tuple[int, Picture]]
 ) -> Section | None:
     """Show the mistakes of the largest margin, or the closest calls; ``draw`` names the rival."""
     known, margin = np.flatnonzero(answers.truth >= 0), ranking.margin
@@ -124,9 +109,9 @@ def mistakes_section(
     if len(wrong) > len(shown):
         rows = [
             _mistake(subject, answers, ranking, row, answers.chosen[row])
-            for row in ranked[:LONGEST_LIST].tolist()
+            for row in ranked[: scores.LONGEST_LIST].tolist()
         ]
-        summary = f"{first_of(len(rows), len(wrong), 'mistake')}, the worst first"
+        summary = f"{scores.first_of(len(rows), len(wrong), 'mistake')}, the worst first"
         folds.append(Fold(summary, Table(header, rows)))
     return Section(title, text, table, [picture for _, picture in drawn], folds)
 
@@ -147,11 +132,7 @@ def share_words(share: float) -> str:
 
 
 def _weights_pictures(subject: Subject) -> list[Picture]:
-    """Draw on which classes' atoms the codes of every class's rows have their weight.
-
-    Beside it, atom by atom, the class whose codes have the least of it on their own atoms, where
-    atoms were learned and are few enough to be told apart.
-    """
+    """Draw on whose atoms codes have their weight; and atom by atom for the worst class."""
     found = code_weights(subject.anatomy, subject.X, subject.y)
     if found is None or not found.by_atom.sum() > 0:
         return []
@@ -186,8 +167,8 @@ def _weights_picture(weights: Array, classes: list[Any]) -> Picture:
         f"; the least, {percent(float(own[least]))}, of rows of {label_words(classes[least])}. "
         "The further from the diagonal weight lies, the less codes tell classes apart."
     )
-    if len(classes) > CLASSES_IN_A_MATRIX:
-        lowest = present[np.argsort(own[present], kind="stable")[:CLASSES_IN_A_MATRIX]]
+    if len(classes) > scores.CLASSES_IN_A_MATRIX:
+        lowest = present[np.argsort(own[present], kind="stable")[: scores.CLASSES_IN_A_MATRIX]]
         shown = np.sort(lowest)
         words += f" The {len(shown)} of {len(classes)} classes with the least are drawn."
         shares, classes = shares[np.ix_(shown, shown)], [classes[c] for c in shown]

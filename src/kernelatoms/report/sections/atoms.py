@@ -5,16 +5,8 @@ from typing import Any
 import numpy as np
 
 from kernelatoms import AtomNumbers, atom_numbers
+from kernelatoms.report import coding
 from kernelatoms.report.anatomy import Anatomy
-from kernelatoms.report.coding import (
-    Array,
-    Coded,
-    Subject,
-    code_signals,
-    n_rows_of,
-    spread,
-    take_rows,
-)
 from kernelatoms.report.contact_sheet import Sheet, make_sheet, upright
 from kernelatoms.report.figures.distributions import shares_figure, usage_figure
 from kernelatoms.report.figures.images import atoms_figure, coded_image_figure
@@ -36,7 +28,7 @@ _CHEAP_ANCHORS, _ATOMS_AT_THAT = 1_000_000, 30
 _ONE_PICTURE, _IN_ALT = 10, 3
 
 
-def atoms_section(subject: Subject) -> Section:
+def atoms_section(subject: coding.Subject) -> Section:
     """Show atoms, and where rows were given, how they are coded over them."""
     view, coded = subject.view, subject.coded
     titles, words = [], []
@@ -61,7 +53,7 @@ def atoms_section(subject: Subject) -> Section:
     return Section(" and ".join(titles), "\n\n".join(words), pictures=pictures)
 
 
-def _atoms_picture(subject: Subject, view: View) -> Picture:
+def _atoms_picture(subject: coding.Subject, view: View) -> Picture:
     """Draw atoms: the most used ones where rows were given, else the first."""
     anatomy, coded = subject.anatomy, subject.coded
     parts = anatomy.atoms_by_class
@@ -100,7 +92,7 @@ def _atoms_a_dictionary(view: View, n_dictionaries: int) -> int:
     return 4 if view.feature_names is None else min(8, max(1, 36 // n_dictionaries))
 
 
-def _draw_atoms(view: View, groups: list[Array], labels: list[str]) -> Any:
+def _draw_atoms(view: View, groups: list[coding.Array], labels: list[str]) -> Any:
     if view.image_shape is None and view.feature_names is not None:
         named = list(zip(labels or [""], (len(group) for group in groups), strict=True))
         return heat_figure(np.vstack(groups), view.feature_names, named)
@@ -117,7 +109,7 @@ def _draw_atoms(view: View, groups: list[Array], labels: list[str]) -> Any:
     return curves_figure(stack, n_columns=n_columns, row_labels=row_labels)
 
 
-def _codes(subject: Subject, coded: Coded) -> tuple[str, list[Picture]]:
+def _codes(subject: coding.Subject, coded: coding.Coded) -> tuple[str, list[Picture]]:
     """Return a typical row's code, how often atoms are used, and how much codes leave over."""
     shares = coded.share(coded.least)
     known = np.flatnonzero(np.isfinite(shares))
@@ -155,7 +147,7 @@ def _codes(subject: Subject, coded: Coded) -> tuple[str, list[Picture]]:
     return text, pictures
 
 
-def _usage_picture(coded: Coded, classes: list[Any], jointly: bool) -> Picture:
+def _usage_picture(coded: coding.Coded, classes: list[Any], jointly: bool) -> Picture:
     rows = coded.n_coded
     # A dictionary that no row chose says nothing about its atoms.
     shown = np.flatnonzero(rows)
@@ -174,11 +166,11 @@ def _usage_picture(coded: Coded, classes: list[Any], jointly: bool) -> Picture:
     return Picture(figure, words, f"Share of rows that use each atom, falling. {words}")
 
 
-def _example(subject: Subject, view: View, coded: Coded, row: int) -> Picture:
+def _example(subject: coding.Subject, view: View, coded: coding.Coded, row: int) -> Picture:
     anatomy = subject.anatomy
     learner = anatomy.learners[coded.chosen[row]]
-    before = anatomy.before_map(take_rows(subject.X, [row]))
-    codes, _ = code_signals(anatomy, anatomy.after_map(before))
+    before = anatomy.before_map(coding.take_rows(subject.X, [row]))
+    codes, _ = coding.code_signals(anatomy, anatomy.after_map(before))
     code = codes[coded.chosen[row]].toarray()[0]
     used = np.flatnonzero(code)
     shown = used[np.argsort(-np.abs(code[used]), kind="stable")][:_ATOMS_OF_A_CODE]
@@ -210,9 +202,9 @@ def _example(subject: Subject, view: View, coded: Coded, row: int) -> Picture:
     return Picture(figure, caption, alt, view.shades("the row's, or the atom's own,"))
 
 
-def single_atoms_section(subject: Subject) -> Section:
+def single_atoms_section(subject: coding.Subject) -> Section:
     """Show the atoms that carry most with their numbers, and say what these are."""
-    n_rows = 0 if subject.X is None else n_rows_of(subject.X)
+    n_rows = 0 if subject.X is None else coding.n_rows_of(subject.X)
     numbers = _measure(subject)
     words = [_meaning(subject, numbers)]
     if numbers.n_rows < n_rows:
@@ -238,21 +230,21 @@ def _affordable(anatomy: Anatomy) -> int | None:
     return None if size <= _CHEAP_ANCHORS else max(5, _ATOMS_AT_THAT * _CHEAP_ANCHORS // size)
 
 
-def _measure(subject: Subject) -> AtomNumbers:
+def _measure(subject: coding.Subject) -> AtomNumbers:
     X, y = subject.X, subject.y
     if X is None:
         return atom_numbers(subject.model)
-    rows = spread(n_rows_of(X), _MEASURED_ROWS)
+    rows = coding.spread(coding.n_rows_of(X), _MEASURED_ROWS)
     if y is not None:
         labels = np.asarray(y)[rows]
         # A row without a label says nothing about classes, and is left out.
         known = np.array([label is not None and label == label for label in labels.tolist()])
         if len({type(label) for label in labels[known].tolist()}) == 1:
-            return atom_numbers(subject.model, take_rows(X, rows[known]), labels[known])
-    return atom_numbers(subject.model, take_rows(X, rows))
+            return atom_numbers(subject.model, coding.take_rows(X, rows[known]), labels[known])
+    return atom_numbers(subject.model, coding.take_rows(X, rows))
 
 
-def _meaning(subject: Subject, numbers: AtomNumbers) -> str:
+def _meaning(subject: coding.Subject, numbers: AtomNumbers) -> str:
     """Say what the numbers mean."""
     many = len(subject.anatomy.learners) > 1
     words = (
@@ -297,7 +289,7 @@ def _lines(numbers: AtomNumbers) -> list[list[str]]:
     return lines
 
 
-def _pictures(subject: Subject, numbers: AtomNumbers, sheet: Sheet) -> list[Picture]:
+def _pictures(subject: coding.Subject, numbers: AtomNumbers, sheet: Sheet) -> list[Picture]:
     """Draw the sheet; one of many atoms in two halves, which wide pages put side by side."""
     view = subject.view
     assert view is not None

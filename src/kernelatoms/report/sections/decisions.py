@@ -39,17 +39,13 @@ class Decision:
 
 @dataclass(frozen=True)
 class DecisionKind:
-    """How a kind of models decides.
+    """How a kind of models decides."""
 
-    ``shares`` says what the share of a class is, ``atom`` what codes are made of. ``bars`` returns
-    what is drawn of every class, ``sums`` what the code makes of a row, by name, as images.
-    """
-
-    shares: str
-    atom: str
+    shares: str  # what the share of a class is, in words
+    atom: str  # what codes are made of, in a word
     atoms: Array
-    bars: Callable[[Decision], Sequence[Bars]]
-    sums: Callable[[Decision], Mapping[str, Array]]
+    bars: Callable[[Decision], Sequence[Bars]]  # what is drawn of every class
+    sums: Callable[[Decision], Mapping[str, Array]]  # what the code makes of a row, as images
 
 
 def decision_sections(
@@ -115,12 +111,7 @@ def _decide(subject: Subject, row: int) -> Decision:
 
 
 def _picture(
-    subject: Subject,
-    found: Decisions,
-    row: int,
-    kind: DecisionKind,
-    start: str,
-    decision: Decision,
+    subject: Subject, found: Decisions, row: int, kind: DecisionKind, start: str, decision: Decision
 ) -> Picture:
     """Draw one row: what it is written in, where images can be drawn, and how classes do."""
     classes, why = subject.anatomy.classes, decision.why
