@@ -6,7 +6,8 @@ What pursuits take and return:
   with candidates of their own, for these alone.
 - ``problem``: what a pursuit sees of signals and atoms (Gram matrix, correlations, energies).
 - ``codes``: what a pursuit returns.
-- ``special_signals``: signals coded apart: with missing values, or whose squares underflow float64.
+- ``missing_and_tiny``: signals coded apart: with missing values, or so small that their squares
+  underflow float64.
 
 Pursuits:
 

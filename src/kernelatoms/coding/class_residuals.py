@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.coding.codes import Codes, DenseCodes, RaggedCodes, as_csr
+from kernelatoms.coding.missing_and_tiny import split_missing
 from kernelatoms.coding.problem import CodingProblem, LinearProblem
-from kernelatoms.coding.special_signals import split_missing
 from kernelatoms.engine import Array, is_array, machine, to_numpy
 
 #: The atoms of every class.

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from kernelatoms.coding.codes import RaggedCodes
+from kernelatoms.coding.missing_and_tiny import enlarge, enlarged, put_back, tiny_signals, without
 from kernelatoms.coding.problem import CodingProblem, check_explained, prefers_no_gram, rows_of
-from kernelatoms.coding.special_signals import enlarge, enlarged, put_back, tiny_signals, without
 from kernelatoms.engine import Array, machine
 from kernelatoms.features.memory import check_fits
 from kernelatoms.similarity.base import check_flag

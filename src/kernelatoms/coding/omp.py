@@ -20,19 +20,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.coding.codes import Codes, PaddedCodes, RaggedCodes, replace_rows, stack_rows
+from kernelatoms.coding.missing_and_tiny import (
+    enlarge,
+    enlarged,
+    put_back,
+    split_missing,
+    tiny_signals,
+)
 from kernelatoms.coding.problem import (
     CodingProblem,
     LinearProblem,
     check_explained,
     prefers_no_gram,
     rows_of,
-)
-from kernelatoms.coding.special_signals import (
-    enlarge,
-    enlarged,
-    put_back,
-    split_missing,
-    tiny_signals,
 )
 from kernelatoms.engine import Array, machine
 from kernelatoms.features.memory import check_fits

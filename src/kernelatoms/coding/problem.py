@@ -5,7 +5,7 @@ block, and nothing else. Linear coding, kernel coding and coding from given inne
 small class each, and no pursuit knows which it has.
 
 Missing values (NaN) of signals over rows are the exception: each such signal has a Gram matrix of
-its own, that of its observed entries. ``special_signals`` separates those signals.
+its own, that of its observed entries. ``missing_and_tiny`` separates those signals.
 
 See docs/decisions/019-kernel-blind-pursuits.md and docs/decisions/021-many-atoms.md.
 """

@@ -6,7 +6,7 @@
 - ``collaborative``: ``CRCClassifier``; ``sparse_representation``: ``SRCClassifier``;
   ``representation``: what these two share.
 - ``training_dictionary``: training rows as a dictionary; ``row_coding``: signals coded over it;
-  ``neighbor_choice``: over which neighbours.
+  ``neighbor_parameters``: over which neighbours.
 - ``dksvd``: ``DKSVDClassifier`` and ``LCKSVDClassifier``.
 - ``fddl``: ``FDDLClassifier``; ``ksad``: ``KSADClassifier`` (``ksad_state``: its computations).
 - ``supervised``: what the classifiers with one dictionary share, and those by K-SVD among them.

@@ -15,14 +15,14 @@ from kernelatoms.coding.pursuits import Pursuit, Threshold
 from kernelatoms.engine import Array, machine
 from kernelatoms.estimators.base import Bring
 from kernelatoms.estimators.classifiers.ksad_state import KSADFitted, KSADMap
-from kernelatoms.estimators.classifiers.neighbor_choice import SeededSearch
+from kernelatoms.estimators.classifiers.neighbor_parameters import SeededSearch
 from kernelatoms.estimators.classifiers.supervised import SupervisedDictionary
 from kernelatoms.estimators.devices.border import by_rows
 from kernelatoms.estimators.inspection.explanation import Explanation, explain_codes
 from kernelatoms.estimators.learners.base import PassReporter
 from kernelatoms.estimators.learners.ksad import root_mean_energy
 from kernelatoms.estimators.maps.linearizer import SOLVERS
-from kernelatoms.estimators.maps.low_rank_map import LowRankMap
+from kernelatoms.estimators.maps.map_learner import MapLearner
 from kernelatoms.estimators.state_checks import (
     held,
     require_count,
@@ -61,7 +61,7 @@ _AS_PUBLISHED: dict[str, Any] = {
 }  # fmt: skip
 
 
-class KSADClassifier(SeededSearch, LowRankMap, SupervisedDictionary):
+class KSADClassifier(SeededSearch, MapLearner, SupervisedDictionary):
     """Whiten a kernel map within classes and take the nearest neighbours of thresholded codes.
 
     That is what the defaults do: rows become virtual samples F of a low-rank kernel map; these are

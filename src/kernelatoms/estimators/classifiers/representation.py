@@ -14,7 +14,7 @@ from kernelatoms.coding.robust import warn_not_converged
 from kernelatoms.engine import Array, is_device_array, machine, to_numpy
 from kernelatoms.estimators.base import Bring, Estimator, unnamed
 from kernelatoms.estimators.classifiers.base import CodeClassifier
-from kernelatoms.estimators.classifiers.neighbor_choice import NeighborChoice
+from kernelatoms.estimators.classifiers.neighbor_parameters import NeighborParameters
 from kernelatoms.estimators.classifiers.row_coding import Near, Represented, RobustCoder, RowCoder
 from kernelatoms.estimators.classifiers.training_dictionary import TrainingDictionary
 from kernelatoms.estimators.devices.border import by_rows, learn
@@ -37,7 +37,7 @@ from kernelatoms.similarity.inner import LinearKernel
 
 
 @unnamed
-class RepresentationClassifier(CodeClassifier, NeighborChoice, Estimator):
+class RepresentationClassifier(CodeClassifier, NeighborParameters, Estimator):
     """A signal is coded over all training rows; the class whose part of the code fits best wins.
 
     Subclasses say how: ``_fit_weight`` finds the weight of a code's size, ``_weight`` returns it,

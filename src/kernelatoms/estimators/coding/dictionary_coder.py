@@ -10,9 +10,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernelatoms.coding.atom_products import LinearAtoms
 from kernelatoms.coding.codes import Codes
+from kernelatoms.coding.missing_and_tiny import split_missing
 from kernelatoms.coding.problem import CodingProblem, LinearProblem
 from kernelatoms.coding.pursuits import Pursuit, code_over_nearest
-from kernelatoms.coding.special_signals import split_missing
 from kernelatoms.engine import Array, machine
 from kernelatoms.estimators.base import Bring, Estimator, unnamed
 from kernelatoms.estimators.devices.border import at_once, by_rows

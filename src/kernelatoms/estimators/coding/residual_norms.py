@@ -9,8 +9,8 @@ from sklearn.utils import check_array
 
 from kernelatoms.coding.class_residuals import class_residuals
 from kernelatoms.coding.codes import Codes, ragged
+from kernelatoms.coding.missing_and_tiny import EXPONENT, enlarge, enlarged, tiny_signals
 from kernelatoms.coding.problem import CodingProblem
-from kernelatoms.coding.special_signals import EXPONENT, enlarge, enlarged, tiny_signals
 from kernelatoms.engine import Array
 from kernelatoms.estimators.coding.arguments import check_codes_of, make_problem
 from kernelatoms.estimators.devices.border import on_cpu

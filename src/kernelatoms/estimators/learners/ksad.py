@@ -28,7 +28,7 @@ from kernelatoms.estimators.learners.kernel_atoms import (
     joint_kernel_problem,
 )
 from kernelatoms.estimators.maps.linearizer import SOLVERS, KernelLinearizer
-from kernelatoms.estimators.maps.low_rank_map import DEFAULT_ATOMS, LowRankMap
+from kernelatoms.estimators.maps.map_learner import DEFAULT_ATOMS, MapLearner
 from kernelatoms.estimators.state_checks import check_learner_state, check_moments, require_number
 from kernelatoms.estimators.validation import (
     check_choice,
@@ -45,7 +45,7 @@ from kernelatoms.learning.state import LearnerState
 from kernelatoms.similarity.inner import LinearKernel
 
 
-class KSAD(LowRankMap, BatchLearner, DictionaryLearner, DictionaryCoder):
+class KSAD(MapLearner, BatchLearner, DictionaryLearner, DictionaryCoder):
     """Learn an orthonormal dictionary under a kernel: soft-threshold codes, Procrustes update.
 
     The unsupervised part of K-SAD (Chhabra, Wallace and Hopgood, *Improved image discrimination

@@ -1,7 +1,7 @@
 """Maps of rows: into a feature space, back from it, to norm 1, without missing values.
 
 - ``linearizer``: ``KernelLinearizer`` (virtual samples) and ``nystrom_error``.
-- ``low_rank_map``: estimators that learn in a low-rank map of a kernel.
+- ``map_learner``: estimators that learn in a low-rank map of a kernel.
 - ``kernel_choice``: the kernel of an estimator, with the gamma that ``fit`` found.
 - ``bandwidth``: the width of a kernel, chosen on held-out rows.
 - ``preimage``: ``preimage``, rows for vectors of a feature space.

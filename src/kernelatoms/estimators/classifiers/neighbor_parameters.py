@@ -54,7 +54,7 @@ def _drawn(random_state: Any) -> int:
     return int(check_random_state(random_state).randint(_LARGEST_SEED))
 
 
-class NeighborChoice(SeededSearch, KernelChoice):
+class NeighborParameters(SeededSearch, KernelChoice):
     """Estimators that code signals over their neighbours, if asked, among rows that they keep.
 
     Their parameters: n_neighbors, distance, n_coarse, coarse_distance, search and image_shape, and

@@ -1,4 +1,4 @@
-"""``LowRankMap``: estimators that learn in a low-rank map of a kernel, as K-SAD does."""
+"""``MapLearner``: estimators that learn in a low-rank map of a kernel, as K-SAD does."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ DEFAULT_ATOMS = 500
 _LANDMARKS_AN_ATOM = 4
 
 
-class LowRankMap(KernelChoice):
+class MapLearner(KernelChoice):
     """Estimators with as many atoms as their kernel map has coordinates."""
 
     n_atoms: Any
