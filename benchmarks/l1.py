@@ -70,8 +70,13 @@ def kernelatoms(
     settings.MOST_PASSES = MOST_PASSES
     # A kernel known to be positive semi-definite is not factored to find out.
     coding.GivenProblem.check_semidefinite = lambda _: None
-    options = {} if method == "lasso" else {"max_passes": MOST_PASSES}
-    solve, given = getattr(coding, method), coding.GivenProblem(gram, corr, energy)
+    options: dict[str, Any] = {} if method == "lasso" else {"max_passes": MOST_PASSES}
+    if method == "fksc":
+        options["two_stages"] = True
+    solve, given = (
+        coding.lasso if method == "lasso" else coding.ksc,
+        coding.GivenProblem(gram, corr, energy),
+    )
     solve(coding.GivenProblem(gram, corr[:2], energy[:2]), alpha, **({**options, "gap_tol": 1e-1}))
 
     def call() -> Any:

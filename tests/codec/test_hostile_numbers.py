@@ -11,9 +11,13 @@ import zstandard
 from hard_matrices import MATRICES, PREDICTORS, draw_model
 from kernelatoms.codec.bounds import Bound
 from kernelatoms.codec.limits import CodecError
+from kernelatoms.codec.loops.entropy import encode_small
 from kernelatoms.codec.models.codec_model import CodecModel
+from kernelatoms.codec.models.dictionaries import dictionary_model
 from kernelatoms.codec.models.matrix import decode_matrix, encode_matrix
 from kernelatoms.codec.models.model_selection import with_history
+from kernelatoms.codec.models.quantised import LEAST_CODE, MOST_CODE
+from kernelatoms.codec.packing import Cursor, number
 
 N_MUTATIONS = 250
 
@@ -149,6 +153,33 @@ def test_absurd_histories_and_atoms(rng):
                 try_to_decode(data, hostile, n_rows, dtype)
         if "atoms" in model.arrays:
             assert not try_to_decode(data, replace(model, arrays={}), n_rows, dtype)
+
+
+@pytest.mark.parametrize("code", [LEAST_CODE - 1, MOST_CODE + 1])
+def test_steps_that_are_never_taken(code, rng):
+    n_tried = 0
+    for data, model, n_rows, dtype in valid_blocks(rng):
+        if model.predictor == "exact":
+            continue
+        cursor = Cursor(data[4:], "a block")
+        streams = [cursor.take(length) for length in [cursor.number() for _ in range(6)]]
+        steps = np.zeros(n_rows, np.int32)
+        steps[-1] = code
+        streams[2] = encode_small(steps).tobytes()
+        forged = data[:4] + b"".join(number(len(stream)) for stream in streams) + b"".join(streams)
+        with pytest.raises(CodecError, match="steps that are never taken"):
+            decode_matrix(forged, model, n_rows, dtype)
+        n_tried += 1
+    assert n_tried > 3
+
+
+@pytest.mark.parametrize("atom", [np.nan, np.inf, 1e12])
+def test_atoms_that_do_not_fit_their_steps(atom):
+    mean, atoms = np.zeros(4), np.full((2, 4), 0.5)
+    assert dictionary_model("pca", mean, atoms, 0.1).settings["n_atoms"] == 2
+    atoms[1, 2] = atom
+    with pytest.raises(ValueError, match="do not fit their steps"):
+        dictionary_model("pca", mean, atoms, 0.1)
 
 
 def test_models_too_large_for_their_bytes():

@@ -5,15 +5,15 @@ the documentation and the tests. Nothing is imported until an estimator is asked
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 Parameters = Mapping[str, Any]
+_NONE: Parameters = {}
 
 
-@dataclass(frozen=True)
-class Entry:
+# A NamedTuple: dataclasses take longer to import than all the rest of ``import kernelatoms``.
+class Entry(NamedTuple):
     """What the package knows of an estimator.
 
     Parameters
@@ -33,9 +33,9 @@ class Entry:
     module: str
     group: str
     what: str = ""
-    small: Parameters = field(default_factory=dict)
+    small: Parameters = _NONE
     ways: tuple[Parameters, ...] = ()
-    checked: tuple[Parameters, ...] = ({},)
+    checked: tuple[Parameters, ...] = (_NONE,)
 
 
 _FEW = {"n_atoms": 6, "max_iter": 2, "random_state": 0}

@@ -6,11 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.engine import Array
-from kernelatoms.estimators.classifiers.supervised import LabelDictionary
+from kernelatoms.estimators.classifiers.supervised import LabelDictionary, SupervisedDictionary
 from kernelatoms.estimators.validation import check_real, refuse_unused
 
 
-class DKSVDClassifier(LabelDictionary):
+class DKSVDClassifier(LabelDictionary, SupervisedDictionary):
     """Learn atoms and a linear decision together: D-KSVD.
 
     Minimises |X - D G|^2 + beta |H - Theta G|^2 over atoms D, codes G of few nonzeros and a linear
@@ -132,7 +132,7 @@ class DKSVDClassifier(LabelDictionary):
         check_real("label_weight", self.label_weight, low=0)
 
 
-class LCKSVDClassifier(LabelDictionary):
+class LCKSVDClassifier(LabelDictionary, SupervisedDictionary):
     """Learn atoms whose codes tell the class, and a linear decision: label consistent K-SVD.
 
     Minimises over atoms D, codes G of few nonzeros and linear maps T and Theta (Z. Jiang, Z. Lin

@@ -144,10 +144,11 @@ class SupervisedDictionary(CodeClassifier, DictionaryCoder):
 
 
 @unnamed
-class LabelDictionary(SupervisedDictionary):
+class LabelDictionary:
     """K-SVD on signals with marks of their classes; a linear map of the code decides.
 
-    Subclasses say what a class's marks weigh (``_class_weights``), and whether their map decides.
+    It comes before ``SupervisedDictionary`` among the bases of a class, which says what a class's
+    marks weigh (``_class_weights``), and whether its map decides.
     """
 
     n_atoms: int | None
@@ -165,7 +166,7 @@ class LabelDictionary(SupervisedDictionary):
         """Tell whether the map that was learned with the atoms decides."""
         raise NotImplementedError
 
-    def _fit(self, X: Any, y: Any) -> None:
+    def _fit(self: Any, X: Any, y: Any) -> None:
         self._check_parameters()
         self._refuse_unused()
         X, self.classes_, labels = validate_labelled(self, X, y)
@@ -228,7 +229,7 @@ class LabelDictionary(SupervisedDictionary):
     # Rows to code may have missing values.
     _validated = DictionaryCoder._validated
 
-    def _row_weights(self, labels: NDArray[np.intp]) -> Array | None:
+    def _row_weights(self: Any, labels: NDArray[np.intp]) -> Array | None:
         """Return what every row counts, or None where all count the same."""
         if self.class_weight is None:
             return None
@@ -271,8 +272,8 @@ class LabelDictionary(SupervisedDictionary):
             )
         return clip_count("n_atoms", count, len(X), "there are rows")
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def _check_parameters(self: Any) -> None:
+        SupervisedDictionary._check_parameters(self)
         check_count("init_max_iter", self.init_max_iter)
         check_real("ridge", self.ridge, low=0, low_open=True)
         given = self.class_weight
