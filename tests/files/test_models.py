@@ -233,3 +233,11 @@ def test_damaged_bytes_never_show_a_strange_error(tmp_path, rng):
             load_model(path)
         except ModelFileError:
             continue
+
+
+@pytest.mark.parametrize("ask", [lambda path: save_model(KSVD(2).fit(np.eye(3)), path), load_model])
+def test_without_skops_the_extra_is_named(ask, tmp_path, monkeypatch):
+    path = save_model(KSVD(2).fit(np.eye(3)), tmp_path / "m.skops")
+    monkeypatch.setitem(sys.modules, "skops.io", None)
+    with pytest.raises(ImportError, match=r"_model needs skops.*kernelatoms\[cli\]"):
+        ask(path)

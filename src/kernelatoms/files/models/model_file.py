@@ -47,6 +47,7 @@ from kernelatoms.files.models.record import ModelRecord
 from kernelatoms.files.models.soundness import check_model, forget_machine
 from kernelatoms.files.tables.table import shortened
 from kernelatoms.files.writing import check_target, write_whole
+from kernelatoms.lazy import load_extra
 from kernelatoms.limits import TooLargeError
 from kernelatoms.similarity import OWN_TYPES
 
@@ -104,7 +105,7 @@ def save_model(model: Any, path: Any, record: ModelRecord | None = None) -> Path
     >>> bool((again.transform(X) != ksvd.transform(X)).nnz == 0)
     True
     """
-    import skops.io
+    skops_io = load_extra("skops.io", "save_model")
 
     check_is_fitted(model)
     model = on_cpu(model)  # the file does not depend on the device of the model
@@ -113,7 +114,7 @@ def save_model(model: Any, path: Any, record: ModelRecord | None = None) -> Path
     _check_record_fits(model, record)
     path = check_target(path)
     try:
-        with zipfile.ZipFile(io.BytesIO(skops.io.dumps(model))) as archive:
+        with zipfile.ZipFile(io.BytesIO(skops_io.dumps(model))) as archive:
             unpacked = unpack(archive)
         foreign = _foreign_types(unpacked)
     except Exception as error:
@@ -169,7 +170,7 @@ def load_model(
     --------
     See ``save_model``.
     """
-    import skops.io
+    skops_io = load_extra("skops.io", "load_model")
 
     allowed = _check_trusted(trusted)
     with _opened(path, max_size) as archive:
@@ -186,7 +187,7 @@ def load_model(
             )
         for name in held:
             _import_trusted(path, name)
-        model = skops.io.loads(unpacked.stored, trusted=sorted({*ALLOWED_TYPES, *held}))
+        model = skops_io.loads(unpacked.stored, trusted=sorted({*ALLOWED_TYPES, *held}))
         forget_machine(model)
         check_model(model, reading=True, trusted=allowed)
         _check_record_fits(model, record)
@@ -283,7 +284,7 @@ def _unpack(archive: zipfile.ZipFile, header: dict[str, Any]) -> Unpacked:
 
 def _foreign_types(unpacked: Unpacked) -> list[str]:
     """Return the types of a schema that must be trusted; refuse a schema that skops cannot walk."""
-    import skops.io
+    skops_io = load_extra("skops.io", "inspect_model")
 
     schema = json.loads(unpacked.schema)
     described = outline(schema)
@@ -297,7 +298,7 @@ def _foreign_types(unpacked: Unpacked) -> list[str]:
     for name, loader in sorted(described.loaders):
         if name in ALLOWED_TYPES and loader != _LOADERS.get(name, "ObjectNode"):
             raise ValueError(f"it describes a {name} as if it were another object, by {loader}")
-    untrusted = skops.io.get_untrusted_types(data=unpacked.stored)
+    untrusted = skops_io.get_untrusted_types(data=unpacked.stored)
     return sorted({*untrusted, *described.suspicious} - ALLOWED_TYPES)
 
 
