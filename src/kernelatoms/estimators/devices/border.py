@@ -199,8 +199,8 @@ def fitted_names(estimator: Any) -> list[str]:
 
 @contextmanager
 def _rolled_back_on_error(owner: Any) -> Iterator[None]:
+    vars(owner).pop("_fitted_states", None)  # made again on first use; frees its memory for fit
     before = dict(vars(owner))
-    vars(owner).pop("_fitted_states", None)
     if "state_" in before:  # the one attribute that learning changes in place
         vars(owner)["state_"] = before["state_"].copy()
     try:
