@@ -266,7 +266,7 @@ def of_members(path, names):
 
 
 def test_texts_of_honest_models_have_room():
-    """Each object of a description takes ten values at most; see ``schema``."""
+    """Each object of a description takes ten values at most; see ``archive``."""
     assert limits.MODEL_VALUES >= 10 * limits.MODEL_NODES
 
 

@@ -60,8 +60,10 @@ def explain(
             )
         for number in row:
             if not 0 <= number < len(X):
-                span = f"counted from 0 to {len(X) - 1:,}"
-                raise ValueError(f"--row must be a row of {data}, {span}, got {number}.")
+                raise ValueError(
+                    f"--row must be a row of {data}, counted from 0 to {len(X) - 1:,}, got "
+                    f"{number}."
+                )
         truth, kept = opt.true_labels(fitted, table, record, label) or ((), np.zeros(len(X), bool))
         explanations = explain_rows(fitted, X[row])
     true_of = dict(zip(np.flatnonzero(kept).tolist(), np.asarray(truth).tolist(), strict=True))

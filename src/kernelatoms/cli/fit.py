@@ -173,7 +173,7 @@ def fit(
              "data": {name: said for name, said in described.items() if name != ROW_MARKS}}
         )  # fmt: skip
     else:
-        _tell(record, pipeline, output)
+        _tell(record, output)
 
 
 def _learn(
@@ -223,7 +223,7 @@ def _say_before(chosen: Any, record: Any, output: Path, pipeline: Any) -> None:
             console.note(text)
 
 
-def _tell(record: Any, pipeline: Any, output: Path) -> None:
+def _tell(record: Any, output: Path) -> None:
     data, report = record.data, record.fit
     if "tuned" in report:
         scoring.tell_sizes(report["tuned"])

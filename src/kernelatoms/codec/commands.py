@@ -305,8 +305,9 @@ def _share(max_error: str | None, max_absolute: float | None, ratio: float | Non
     try:
         share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
     except ValueError:
-        words = f"--max-error takes a share such as 0.01 or 1%, got {max_error!r}."
-        raise ValueError(words) from None
+        raise ValueError(
+            f"--max-error takes a share such as 0.01 or 1%, got {max_error!r}."
+        ) from None
     if not 0 < share <= 1:
         raise ValueError(f"--max-error must be above 0 and at most 100%, got {max_error!r}.")
     return share

@@ -41,8 +41,10 @@ def one_writer(
 
         def check() -> None:
             if _identity(target) != before:
-                words = "was changed by another program meanwhile; it is left as that one wrote it."
-                raise BlockingIOError(f"{path} {words} Try again.")
+                raise BlockingIOError(
+                    f"{path} was changed by another program meanwhile; it is left as that one "
+                    "wrote it. Try again."
+                )
 
         yield check
     finally:
@@ -73,8 +75,10 @@ def _acquired(place: Path, path: Path, on_wait: Callable[[], None]) -> int:
             raise
         os.close(handle)
         if time.monotonic() > end:
-            words = "is being written by another process or thread; nothing was changed."
-            raise BlockingIOError(f"{path} {words} Try again when the other one is done.")
+            raise BlockingIOError(
+                f"{path} is being written by another process or thread; nothing was changed. Try "
+                "again when the other one is done."
+            )
         if not has_waited:
             on_wait()
             has_waited = True

@@ -65,8 +65,10 @@ def refuse_to_overwrite(path: Any, *sources: Any) -> None:
     for source in filter(None, sources):
         with suppress(OSError):  # a file that is not there is no other file
             if os.path.samefile(path, source):
-                words = "itself, which would be lost; choose another name."
-                raise ValueError(f"path: {path} is the file {source} {words}")
+                raise ValueError(
+                    f"path: {path} is the file {source} itself, which would be lost; choose "
+                    "another name."
+                )
 
 
 def write_whole(path: Any, data: bytes) -> Path:
@@ -171,8 +173,9 @@ def check_result_target(
     if str(path) == "-":
         if ".csv" in suffixes:
             return
-        words = "path: standard output (-) takes tables only; name a file that ends with"
-        raise ValueError(f"{words} {endings}.")
+        raise ValueError(
+            f"path: standard output (-) takes tables only; name a file that ends with {endings}."
+        )
     check_target(path)
     suffix = path.suffix.lower()
     if suffix not in suffixes:

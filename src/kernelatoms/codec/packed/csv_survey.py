@@ -231,8 +231,10 @@ def _chunks(path: Path, dialect: Dialect) -> Iterator[tuple[bytes, bool]]:
             if not last:
                 used = dialect.split(np.frombuffer(data, np.uint8), last=False, returns=True).used
             if len(data) - used > _MOST_LINE:
-                line = f"a line of more than {_MOST_LINE >> 20} MiB"
-                raise TableError(f"{path} has {line}; is a quote never closed?")
+                raise TableError(
+                    f"{path} has a line of more than {_MOST_LINE >> 20} MiB; is a quote never "
+                    "closed?"
+                )
             yield data[:used], last
             rest = data[used:]
 

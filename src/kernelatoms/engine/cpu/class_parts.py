@@ -112,7 +112,7 @@ def products_at(
       (indptr[-1] - indptr[0],), begins at indptr[0].
     """
     check_shape(atoms, "atoms", (len(atoms), rows.shape[1]))
-    _check_nonzeros(indptr, indices, indices, len(rows))
+    _check_nonzeros(indptr, indices, None, len(rows))
     out = np.empty(indptr[-1] - indptr[0], rows.dtype)
     _products_at(rows, atoms, indptr, indices, out)
     return out
@@ -164,11 +164,12 @@ def observed_class_residuals(
     _observed_class_residuals(signals, atoms, indptr, indices, values, owner, out)
 
 
-def _check_nonzeros(indptr: Array, indices: Array, values: Array, n_signals: int) -> None:
+def _check_nonzeros(indptr: Array, indices: Array, values: Array | None, n_signals: int) -> None:
     check_shape(indptr, "indptr", (n_signals + 1,))
     if indptr[0] < 0 or indptr[-1] > len(indices):
         raise ValueError(f"indptr must lie within the {len(indices)} nonzeros.")
-    check_shape(values, "values", indices.shape)
+    if values is not None:
+        check_shape(values, "values", indices.shape)
 
 
 def subtract_dense_class_parts(

@@ -264,5 +264,9 @@ def _local_parts(
 
 def _stacked(each: Iterable[ClassParts]) -> ClassParts:
     """Return the parts of signals, one by one, as those of all."""
-    parts = zip(*(vars(one).values() for one in each), strict=True)
-    return ClassParts(*map(np.concatenate, parts))
+    parts = list(each)
+    return ClassParts(
+        np.concatenate([one.residuals2 for one in parts]),
+        np.concatenate([one.norms2 for one in parts]),
+        np.concatenate([one.energies for one in parts]),
+    )

@@ -137,7 +137,8 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, Transformer):
     def _transform(self, X: Any) -> scipy.sparse.csr_array | Array:
         self._check_choices()
         X = validate_new(self, X)
-        options = self.get_params(deep=False)
+        # Not those that a subclass adds.
+        options = {name: getattr(self, name) for name in SparseCoder._get_param_names()}
         options["dictionary"] = self._fitted(X)
         options["sparse_output"] = self.sparse_output and not wants_frame(self)
         return sparse_encode(X, **options)

@@ -353,8 +353,9 @@ def _is_importable(name: str) -> bool:
 def _check_trusted(trusted: Sequence[str]) -> set[str]:
     """Return names of types as skops writes them."""
     if isinstance(trusted, str) or not all(isinstance(name, str) for name in trusted):
-        words = "trusted must be a list of names such as ['module.Class']"
-        raise TypeError(f"{words}, got {trusted!r}.")
+        raise TypeError(
+            f"trusted must be a list of names such as ['module.Class'], got {trusted!r}."
+        )
     return {name.replace(":", ".") for name in trusted}
 
 

@@ -190,8 +190,10 @@ def _decide(
         return True, [f"{path} starts with a row like those below it, not with names: {so_called}"]
     if not any(kind_of(cell, comma) == "number" for cell in first):
         return False, []
-    doubt = "is taken for names, and could be a row; header=False if it is one."
-    return False, [f"the first line of {path} {doubt}"]
+    return False, [
+        f"the first line of {path} is taken for names, and could be a row; header=False if it is "
+        "one."
+    ]
 
 
 def _same_kinds(first: list[str], columns: list[list[str]], comma: bool) -> bool:

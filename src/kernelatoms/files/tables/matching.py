@@ -71,8 +71,9 @@ def features_of(
     names = {name: feature_names(name, special[name]) for name in special}
     columns = [feature for name in sources for feature in names.get(name, [name])]
     if twins := repeated(columns):
-        words = f"two features would be called {twins[0]!r}; rename a column."
-        raise TableError(f"{table.path}: {words}")
+        raise TableError(
+            f"{table.path}: two features would be called {twins[0]!r}; rename a column."
+        )
     X = np.full((len(table), len(columns)), np.nan)
     here, there = [], []
     place = 0

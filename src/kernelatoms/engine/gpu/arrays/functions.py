@@ -36,7 +36,7 @@ FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.stack: lambda parts, axis=0: torch.stack(_promoted(parts), axis),
     np.take_along_axis: lambda a, places, axis=-1: torch.take_along_dim(a, places.long(), axis),
     np.trace: torch.trace,
-    np.tril: torch.tril,
+    np.tril: lambda a, k=0: torch.tril(a, k),
     np.unique: torch.unique,
 }
 
