@@ -236,6 +236,21 @@ def test_candidates_are_dictionaries_of_their_own(kernel, options, rng):
 # Other ways in and out ----------------------------------------------------------------------------
 
 
+class NamedCoder(SparseCoder):
+    """A subclass with a parameter of its own."""
+
+    def __init__(self, dictionary, *, title="", n_nonzero_coefs=None):
+        super().__init__(dictionary, n_nonzero_coefs=n_nonzero_coefs)
+        self.title = title
+
+
+def test_a_coder_may_have_parameters_of_its_own(rng):
+    X, D = rng.standard_normal((5, 6)), rng.standard_normal((8, 6))
+    codes = NamedCoder(D, title="mine", n_nonzero_coefs=2).fit(X).transform(X)
+    expected = SparseCoder(D, n_nonzero_coefs=2).fit(X).transform(X)
+    np.testing.assert_array_equal(codes.toarray(), expected.toarray())
+
+
 def test_a_coder_is_the_function(rng):
     X, D = draw(rng)
     for options in (
