@@ -127,7 +127,7 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, Transformer):
         for name in ("absolute", "positive", "sparse_output"):
             check_flag(name, getattr(self, name))
         own = {name: getattr(self, name) for name in TAKEN_BY if hasattr(self, name)}
-        refuse_of_other_methods(self.method, type(self), own)
+        refuse_of_other_methods(self.method, SparseCoder, own)
         if isinstance(self.kernel, str) and self.kernel == "precomputed":
             raise ValueError(
                 "kernel='precomputed' has no rows to code; call sparse_encode with k(signals, "
