@@ -251,6 +251,12 @@ def test_a_coder_may_have_parameters_of_its_own(rng):
     np.testing.assert_array_equal(codes.toarray(), expected.toarray())
 
 
+def test_a_coder_decodes_without_fit(rng):
+    D = rng.standard_normal((8, 6))
+    codes = np.eye(8)[:3]
+    np.testing.assert_array_equal(SparseCoder(D).inverse_transform(codes), D[:3])
+
+
 def test_a_coder_is_the_function(rng):
     X, D = draw(rng)
     for options in (

@@ -64,6 +64,8 @@ def test_rows_of_ones_own():
 
 
 def test_what_is_not_there_is_named():
+    with pytest.raises(TypeError, match="must be a Preset or its name, got 3"):
+        make_preset(3)
     with pytest.raises(ValueError, match=r"preset must be one of kcrc, .*, got 'svm'"):
         make_preset("svm")
     with pytest.raises(ValueError, match=r"scale must be one of standard, .*, got 'rows'"):

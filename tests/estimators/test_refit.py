@@ -133,6 +133,17 @@ def test_search_that_is_set_later_is_the_same_each_time(estimator):
         same(answers(pickle.loads(pickle.dumps(model)), *DATA[1]), found, (state,))
 
 
+def test_a_state_that_is_set_or_an_attribute_that_is_deleted_leaves_nothing_older():
+    X = DATA[0][0]
+    model, other = (KSVD(6, random_state=0).fit(rows) for rows in (X[::2], X[1::2]))
+    model.transform(X)
+    model.__setstate__(other.__getstate__())
+    assert (model.transform(X) != other.transform(X)).nnz == 0
+    del model.components_
+    with pytest.raises(AttributeError, match="components_"):
+        model.transform(X)
+
+
 def test_fitted_attributes_decide():
     """Also if they are set by hand, or parameters choose among them, after a model was used."""
     coarse = {"n_coarse": 12, "coarse_distance": "correlation", "normalize": False}

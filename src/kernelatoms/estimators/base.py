@@ -65,6 +65,11 @@ class Estimator(BaseEstimator):
             self.__dict__.pop("_fitted_states", None)
         super().__setattr__(name, value)
 
+    def __delattr__(self, name: str) -> None:
+        if not name.startswith("_"):
+            self.__dict__.pop("_fitted_states", None)
+        super().__delattr__(name)
+
     def _set(self, **attributes: Any) -> None:
         for name, value in attributes.items():
             setattr(self, name, value)
@@ -72,6 +77,10 @@ class Estimator(BaseEstimator):
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
         return {name: value for name, value in state.items() if name != "_fitted_states"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.pop("_fitted_states", None)
+        super().__setstate__(state)
 
 
 def unnamed(cls: Class) -> Class:

@@ -230,6 +230,8 @@ def make_preset(
         if preset not in PRESETS:
             raise ValueError(f"preset must be one of {', '.join(PRESETS)}, got {preset!r}.")
         preset = PRESETS[preset]
+    elif not isinstance(preset, Preset):
+        raise TypeError(f"preset must be a Preset or its name, got {preset!r}.")
     steps: list[tuple[str, Any]] = _before(preset.scale if scale is None else scale)
     if preset.mapped:
         steps.append(("map", _make_estimator("KernelLinearizer")))

@@ -167,9 +167,10 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, Transformer):
                 "inverse_transform needs kernel='linear'; under another kernel codes stand for "
                 "vectors of its feature space: see preimage."
             )
-        codes = check_codes(codes, self.n_atoms_)
         given = self._fitted(codes)
-        atoms = (given if is_array(given) else np.asarray(given)).astype(codes.dtype, copy=False)
+        atoms = given if is_array(given) else np.asarray(given)
+        codes = check_codes(codes, len(atoms))
+        atoms = atoms.astype(codes.dtype, copy=False)
         return np.asarray(codes @ atoms, like=atoms)
 
     def _check_state(self) -> None:
