@@ -1,10 +1,11 @@
 """The border between what users have and what the engine works on.
 
-A method, or a function, passes the border by one of three functions:
+A method, or a function, passes the border by one of four functions:
 
 - ``by_rows``: its answer for a row depends on that row alone (``transform``, ``predict``);
 - ``at_once``: it looks at all rows together (``score``);
-- ``learn``: it sets fitted attributes (``fit``).
+- ``learn``: it sets fitted attributes (``fit``);
+- ``on_cpu``: it works on the CPU alone (``explain``).
 
 Inside, everything is an array of one machine: numpy's, or a ``DeviceArray`` for tensors that are
 not on the CPU. Answers and fitted attributes leave in the form of the rows: numpy arrays for numpy
