@@ -35,9 +35,8 @@ class Failure(BaseException):
     pass
 
 
-def failures(monkeypatch, work):
-    """Do the work again and again; it fails at its first, second, ... use of threads."""
-    share, n_calls = threads._share, 0
+def failing_after(left, share):
+    """Return a way to share work that fails after so many uses."""
 
     def fail(*args):
         nonlocal left
@@ -46,9 +45,14 @@ def failures(monkeypatch, work):
             raise Failure
         share(*args)
 
-    monkeypatch.setattr(threads, "_share", fail)
+    return fail
+
+
+def failures(monkeypatch, work):
+    """Do the work again and again; it fails at its first, second, ... use of threads."""
+    share, n_calls = threads._share, 0
     while True:
-        left = n_calls
+        monkeypatch.setattr(threads, "_share", failing_after(n_calls, share))
         try:
             work()
         except Failure:
@@ -96,19 +100,6 @@ def test_a_model_that_was_used_answers_as_before(name, monkeypatch):
                 continue
         same(answers(trial, X, None), expected, (left,))
     assert n_failed > 1
-
-
-def failing_after(left, share):
-    """Return a way to share work that fails after so many uses."""
-
-    def fail(*args):
-        nonlocal left
-        left -= 1
-        if left < 0:
-            raise Failure
-        share(*args)
-
-    return fail
 
 
 @pytest.mark.parametrize("name", ["MOD", "MOD, l1", "KSCDL"])

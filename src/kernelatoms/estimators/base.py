@@ -2,9 +2,9 @@
 
 ``fit`` sets public attributes. What later calls need beside them (Gram matrices, factors, an index
 of neighbours) is one private object, the *fitted state*: made of the public attributes on first
-use, kept in ``_fitted_states``, one for each device where the estimator is used. Assigning a public
-attribute drops it, and so do ``fit``, copies and pickles. Editing fitted arrays in place is
-undefined, as in scikit-learn.
+use, kept in ``_fitted_states``, one for each device where the estimator is used. Assigning or
+deleting a public attribute drops it, and so do ``fit``, copies and pickles. Editing fitted arrays
+in place is undefined, as in scikit-learn.
 
 See docs/decisions/043-fitted-state.md.
 """
