@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from kernelatoms.coding.codes import Codes
 from kernelatoms.coding.problem import CodingProblem
 from kernelatoms.coding.pursuits import Pursuit
-from kernelatoms.engine import Array, is_device_array, machine
+from kernelatoms.engine import Array, machine
 from kernelatoms.features.linear_algebra import check_squares
 from kernelatoms.learning.pass_sums import PassSums
 from kernelatoms.learning.state import LearnerState, worst_represented
@@ -238,7 +238,7 @@ def block_rows(rows: RowSource, n_atoms: int) -> int:
     since sums are larger then than the rows. Rows of a device are worked on all together.
     """
     n_rows, n_features = rows.count(), rows.n_features
-    if is_device_array(getattr(rows, "array", None)):
+    if rows._one_by_one:
         return max(n_rows, 1)
     fewest = max(_FEWEST_ROWS, n_atoms, _FEWEST_PRODUCTS // max(1, n_atoms * n_features))
     most = max(fewest, _BLOCK_BYTES // max(1, n_features * rows.dtype.itemsize))
