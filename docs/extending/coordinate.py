@@ -6,8 +6,8 @@ import numpy as np
 
 from kernelatoms.coding import OMP
 from kernelatoms.estimators.learners.linear import LinearLearner
-from kernelatoms.learning.loop import UpdateResult
 from kernelatoms.learning.moments import Moments
+from kernelatoms.learning.runs import UpdateResult
 from kernelatoms.learning.state import unit_rows
 
 

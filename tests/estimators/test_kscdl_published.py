@@ -14,7 +14,8 @@ from kernelatoms import KSCDL, ClassDictionaryClassifier, load_model, save_model
 from kernelatoms.coding import OMP, GivenProblem, LinearProblem
 from kernelatoms.coding.lasso import fksc, ksc
 from kernelatoms.coding.pursuits import KSC
-from kernelatoms.learning.loop import UpdateResult, learn
+from kernelatoms.learning.loop import learn
+from kernelatoms.learning.runs import UpdateResult
 from kernelatoms.learning.state import LearnerState
 from kernelatoms.similarity.factory import names_of_kernels
 from oracles import kscdl as book

@@ -7,8 +7,8 @@ import pytest
 
 from kernelatoms import KSVD, MOD, ClassDictionaryClassifier
 from kernelatoms.engine import cpu
-from kernelatoms.learning import loop
-from kernelatoms.learning.loop import UpdateRequest, run_all
+from kernelatoms.learning import runs
+from kernelatoms.learning.runs import UpdateRequest, run_all
 
 ROWS = np.zeros((1, 1))
 
@@ -31,7 +31,7 @@ def use_machine(monkeypatch, together, is_mostly_free=lambda like: True):
     engine = SimpleNamespace(
         **{**vars(cpu), "UPDATES_TOGETHER": together, "is_mostly_free": is_mostly_free}
     )  # fmt: skip
-    monkeypatch.setattr(loop, "machine", lambda like: engine)
+    monkeypatch.setattr(runs, "machine", lambda like: engine)
 
 
 def numbers(double, n):

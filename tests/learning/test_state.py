@@ -13,8 +13,9 @@ from kernelatoms import KSCDL, KSVD, MOD, KernelKSVD
 from kernelatoms.coding import OMP, Lasso, LinearProblem, omp
 from kernelatoms.coding.problem import linear_problems
 from kernelatoms.learning.ksvd import KSVDUpdate
-from kernelatoms.learning.loop import UpdateResult, has_converged, learn, learn_batch
+from kernelatoms.learning.loop import has_converged, learn, learn_batch
 from kernelatoms.learning.mod import BlockDescent, LeastSquares
+from kernelatoms.learning.runs import UpdateResult
 from kernelatoms.learning.state import LearnerState, atoms_from_rows, unit_rows
 
 

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from kernelatoms.coding.codes import Codes
 from kernelatoms.coding.pursuits import KSC, Lasso
 from kernelatoms.engine import Array, machine
-from kernelatoms.learning.loop import UpdateResult
+from kernelatoms.learning.runs import UpdateResult
 from kernelatoms.similarity import Kernel
 from kernelatoms.similarity.gradients import weighted_values
 

@@ -30,8 +30,9 @@ from kernelatoms.coding.codes import Codes, PaddedCodes
 from kernelatoms.coding.problem import linear_problems
 from kernelatoms.coding.pursuits import OMP
 from kernelatoms.engine import Array, is_device_array, machine
-from kernelatoms.learning.loop import UpdateResult, learn
+from kernelatoms.learning.loop import learn
 from kernelatoms.learning.moments import Moments
+from kernelatoms.learning.runs import UpdateResult
 from kernelatoms.learning.state import LearnerState, atoms_from_rows, unit_rows
 
 # Sweeps over all atoms per pass, and alternations towards the leading singular pair of an atom's

@@ -13,19 +13,27 @@ stale codes. So every pass codes anew, and the state keeps the best pass.
 See docs/decisions/032-fresh-codes.md and docs/decisions/042-blocks-and-sums.md.
 """
 
-from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.coding.codes import Codes
 from kernelatoms.coding.problem import CodingProblem
 from kernelatoms.coding.pursuits import Pursuit
 from kernelatoms.engine import Array, machine
 from kernelatoms.features.linear_algebra import check_squares
 from kernelatoms.learning.pass_sums import PassSums
+from kernelatoms.learning.runs import (
+    AdditiveUpdate,
+    BatchUpdate,
+    Run,
+    SumRequest,
+    TakeRequest,
+    Update,
+    UpdateRequest,
+    run,
+)
 from kernelatoms.learning.state import LearnerState, worst_represented
 from kernelatoms.rows import ArrayRows, RowSource
 
@@ -43,63 +51,6 @@ _BLOCKS, _FEWEST_ROWS, _BLOCK_BYTES = 64, 256, 1 << 23
 _FEWEST_PRODUCTS = 1 << 24
 
 
-class UpdateResult(NamedTuple):
-    """What an update made of a dictionary.
-
-    ``objective`` is that of the codes over the new dictionary, their coefficients updated where the
-    update does so; ``sums`` are sums over rows, if the update has any; ``codes`` are the updated
-    codes, if there are any, whose errors rank signals.
-    """
-
-    dictionary: Array
-    objective: float
-    sums: Any = None
-    codes: Codes | None = None
-
-
-class Update(Protocol):
-    """From codes to a better dictionary; never to a higher objective for these codes."""
-
-    #: The pursuits from whose codes it can learn.
-    accepts: tuple[type, ...]
-
-    def new_atoms(self, rows: Array) -> Array | None:
-        """Return rows as atoms; None if atoms cannot be chosen one by one."""
-
-
-class ResidentUpdate(Update, Protocol):
-    """An update that looks at all rows and their codes together."""
-
-    def apply(self, rows: Array, codes: Codes, dictionary: Array) -> UpdateResult:
-        """Improve a dictionary, all rows and their codes at hand."""
-
-
-@runtime_checkable
-class AdditiveUpdate(Update, Protocol):
-    """An update from sums over rows, which add up over blocks, files and machines."""
-
-    def sums(self, rows: Array, codes: Codes) -> Any:
-        """Return the sums over these rows, which have ``+`` and an ``energy``, sum |x|^2."""
-
-    def solve(self, sums: Any, dictionary: Array) -> UpdateResult:
-        """Improve the dictionary whose codes were summed up."""
-
-
-class BatchUpdate(Update, Protocol):
-    """An update that learns from one batch after another, through sums over rows."""
-
-    def take_batch(
-        self, rows: Array, codes: Codes, dictionary: Array, past: Any, decay: float
-    ) -> UpdateResult:
-        """Improve a dictionary by a batch and the sums of earlier ones, weighted by ``decay``."""
-
-    def clear_atoms(self, sums: Any, atoms: NDArray[np.intp]) -> Any:
-        """Return the sums without these atoms."""
-
-    def padded(self, sums: Any, n_new: int) -> Any:
-        """Return the sums with ``n_new`` unused atoms more."""
-
-
 class PassObserver(Protocol):
     """Is called before and after passes: progress bars, early stopping."""
 
@@ -108,22 +59,6 @@ class PassObserver(Protocol):
 
     def end_pass(self, state: Any) -> bool:
         """Return True to stop after a pass, which reached ``state.objective[-1]``."""
-
-
-class UpdateRequest(NamedTuple):
-    """What a run waits for: ``update.solve(*given)``, or ``update.apply(*given)``."""
-
-    update: Any
-    given: tuple[Any, ...]
-
-    @property
-    def method(self) -> str:
-        """The name of the update's method."""
-        return "solve" if isinstance(self.update, AdditiveUpdate) else "apply"
-
-
-#: Learns by passes; yields each update that it wants to have made, and is sent the result.
-Run = Generator[UpdateRequest, UpdateResult, Any]
 
 
 def passes(
@@ -168,10 +103,11 @@ def passes(
 
     Yields
     ------
-    UpdateRequest
-        One per pass; the run goes on when it is sent the ``UpdateResult``.
+    request
+        What the run waits for (``runs``).
     """
     _check_codes(pursuit, update)
+    rows = rows if isinstance(rows, RowSource) else ArrayRows(rows)
     one_pass = _sum_up if isinstance(update, AdditiveUpdate) else _look_at_all
     for _ in each_pass(state, max_iter, tol=tol, change_tol=change_tol, observer=observer):
         yield from one_pass(problems, rows, pursuit, update, state, groups)
@@ -179,7 +115,7 @@ def passes(
 
 def _sum_up(
     problems: Problems,
-    rows: RowSource | Array,
+    rows: RowSource,
     pursuit: Pursuit,
     update: Any,
     state: LearnerState,
@@ -187,40 +123,42 @@ def _sum_up(
 ) -> Run:
     """Do a pass as a reduction over blocks of rows."""
     assert groups is None, "sums over rows know no groups"
-    source = rows if isinstance(rows, RowSource) else ArrayRows(rows)
-    n_rows, n_atoms = source.count(), len(state.dictionary)
+    n_rows, n_atoms = rows.count(), len(state.dictionary)
+    with machine(state.dictionary).one_blas_thread():
+        problem_of = problems(state.dictionary, n_rows)
 
     def work(block: Array, start: int) -> PassSums:
         codes = pursuit(problem_of(block))
         return PassSums.of(update.sums(block, codes), codes, start)
 
-    # Spinning BLAS threads would take a core from the pursuits.
-    with machine(state.dictionary).one_blas_thread():
-        problem_of = problems(state.dictionary, n_rows)
-        total = source.reduce(work, block_rows=block_rows(source, n_atoms))
-        check_squares(total.sums.energy, source)
+    total = yield SumRequest(rows, work, block_rows(rows, n_atoms))
+    check_squares(total.sums.energy, rows)
     result = yield UpdateRequest(update, (total.sums, state.dictionary))
     unused = state.record_pass(result.dictionary, result.objective, total.uses, result.sums)
     # No code uses these atoms, so replacing them does not change the objective.
     worst = total.worst.rows[: len(unused)]
-    replace_dead_atoms(state, unused[: len(worst)], lambda: source.take(worst), update)
+    if len(worst):
+        signals = yield TakeRequest(rows, worst)
+        replace_dead_atoms(state, unused[: len(worst)], signals, update)
 
 
 def _look_at_all(
     problems: Problems,
-    rows: RowSource | Array,
+    rows: RowSource,
     pursuit: Pursuit,
     update: Any,
     state: LearnerState,
     groups: Groups | None,
 ) -> Run:
     """Do a pass with all rows and their codes at hand."""
-    assert not isinstance(rows, RowSource), f"{type(update).__name__} needs all rows in memory"
+    assert isinstance(rows, ArrayRows), f"{type(update).__name__} needs all rows in memory"
+    X = rows.collect()
     if not state.objective:
-        check_squares(float(machine(rows).squared_norms(rows).sum()), [rows])
-    with machine(rows).one_blas_thread():
-        codes = pursuit(problems(state.dictionary, len(rows))(rows))
-    result = yield UpdateRequest(update, (rows, codes, state.dictionary))
+        check_squares(float(machine(X).squared_norms(X).sum()), [X])
+    # Spinning BLAS threads would take a core from the pursuits.
+    with machine(X).one_blas_thread():
+        codes = pursuit(problems(state.dictionary, len(X))(X))
+    result = yield UpdateRequest(update, (X, codes, state.dictionary))
     unused = state.record_pass(result.dictionary, result.objective, codes.uses(), result.sums)
     error = (codes if result.codes is None else result.codes).error
     if groups is None:
@@ -228,20 +166,21 @@ def _look_at_all(
         unused = unused[: len(worst)]
     else:
         unused, worst = worst_of_groups(unused, error, groups)
-    replace_dead_atoms(state, unused, lambda: rows[worst], update)
+    replace_dead_atoms(state, unused, X[worst], update)
 
 
 def block_rows(rows: RowSource, n_atoms: int) -> int:
     """Return how many rows a thread takes at once in a pass, the same for any number of threads.
 
     Few enough for 64 blocks, so that 16 threads end together; but no fewer than there are atoms,
-    since sums are larger then than the rows. Rows of a device are worked on all together.
+    since sums are larger then than the rows, and enough that a block takes milliseconds. Rows of a
+    device are worked on all together.
     """
-    n_rows, n_features = rows.count(), rows.n_features
+    n_rows, n_features = rows.count(), rows.n_features or 1
     if rows._one_by_one:
         return max(n_rows, 1)
     fewest = max(_FEWEST_ROWS, n_atoms, _FEWEST_PRODUCTS // max(1, n_atoms * n_features))
-    most = max(fewest, _BLOCK_BYTES // max(1, n_features * rows.dtype.itemsize))
+    most = max(fewest, _BLOCK_BYTES // (n_features * rows.dtype.itemsize))
     return min(max(fewest, -(-n_rows // _BLOCKS)), most)
 
 
@@ -274,69 +213,9 @@ def each_pass(
             break
 
 
-def run(learning: Run) -> Any:
-    """Let a run learn to its end, and return what it returns."""
-    result: Any = None
-    try:
-        while True:
-            request = learning.send(result)
-            with machine(request.given[-1]).one_blas_thread():
-                result = getattr(request.update, request.method)(*request.given)
-    except StopIteration as end:
-        return end.value
-
-
 def learn(*args: Any, **options: Any) -> None:
     """Improve a dictionary by passes over all rows, as ``passes`` says."""
     run(passes(*args, **options))
-
-
-def run_all(runs: Iterable[Run], like: Array) -> list[Any]:
-    """Let runs on the machine of an array learn; the results are those of one after another.
-
-    On the CPU each thread takes a run. One dictionary leaves most of a device idle: there the
-    updates that several runs wait for are made together (``apply_all``).
-    """
-    engine, ahead = machine(like), deque(enumerate(runs))
-    if engine.UPDATES_TOGETHER == 1:
-        results: list[Any] = engine.each(run, [learning for _, learning in ahead])
-        return results
-    returned: list[Any] = [None] * len(ahead)
-    waiting: dict[int, tuple[Run, UpdateRequest]] = {}
-
-    def go_on(number: int, learning: Run, result: Any) -> None:
-        try:
-            waiting[number] = learning, learning.send(result)
-        except StopIteration as end:
-            waiting.pop(number, None)
-            returned[number] = end.value
-
-    try:
-        while ahead or waiting:
-            while ahead and len(waiting) < engine.UPDATES_TOGETHER:
-                if waiting and not engine.is_mostly_free(like):
-                    break
-                go_on(*ahead.popleft(), None)
-            made = _apply_all([request for _, request in waiting.values()])
-            for (number, (learning, _)), result in zip(list(waiting.items()), made, strict=True):
-                go_on(number, learning, result)
-    finally:
-        for learning, _ in waiting.values():
-            learning.close()
-    return returned
-
-
-def _apply_all(requests: list[UpdateRequest]) -> list[UpdateResult]:
-    """Return the results of updates of one kind, made together where the update can."""
-    if not requests:
-        return []
-    update, method = requests[0].update, requests[0].method
-    if hasattr(update, f"{method}_all"):
-        results: list[UpdateResult] = getattr(update, f"{method}_all")(
-            [request.given for request in requests]
-        )
-        return results
-    return [getattr(one.update, method)(*one.given) for one in requests]
 
 
 def has_converged(objective: list[float], tol: float) -> bool:
@@ -386,19 +265,16 @@ def learn_batch(
     )
     worst = worst_represented(codes.error, len(unused))
     unused = unused[: len(worst)]
-    replaced = replace_dead_atoms(state, unused, lambda: rows[worst], update)
+    replaced = replace_dead_atoms(state, unused, rows[worst], update)
     state.sums = update.clear_atoms(state.sums, replaced)
     return updated.objective
 
 
 def replace_dead_atoms(
-    state: LearnerState,
-    unused: NDArray[np.intp],
-    worst: Callable[[], Array],
-    update: Update,
+    state: LearnerState, unused: NDArray[np.intp], worst: Array, update: Update
 ) -> NDArray[np.intp]:
-    """Replace unused atoms by as many of the worst represented signals; return the replaced."""
-    new = update.new_atoms(worst()) if len(unused) else None
+    """Replace unused atoms by as many badly represented signals; return the replaced ones."""
+    new = update.new_atoms(worst) if len(unused) else None
     if new is None:
         return unused[:0]
     state.replace_atoms(unused, new)

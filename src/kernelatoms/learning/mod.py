@@ -22,8 +22,8 @@ from kernelatoms.coding.codes import Codes, DenseCodes
 from kernelatoms.coding.pursuits import OMP, Lasso, Threshold
 from kernelatoms.engine import Array, machine
 from kernelatoms.features.linear_algebra import solve_positive_all
-from kernelatoms.learning.loop import UpdateResult
 from kernelatoms.learning.moments import Moments, UpdateFromMoments
+from kernelatoms.learning.runs import UpdateResult
 
 # Sweeps of block coordinate descent: with all rows, and after a batch, where sums are partly of old
 # codes and the last atoms are a good start.

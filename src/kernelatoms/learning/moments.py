@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from kernelatoms.coding.codes import Codes
 from kernelatoms.engine import Array, machine
-from kernelatoms.learning.loop import UpdateResult
+from kernelatoms.learning.runs import UpdateResult
 from kernelatoms.learning.state import LearnerState, unit_rows
 
 # An atom that keeps no more than this share of its norm in other coordinates is only rounding.

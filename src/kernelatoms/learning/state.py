@@ -3,6 +3,7 @@
 See docs/decisions/032-fresh-codes.md and docs/decisions/035-dead-atoms.md.
 """
 
+from collections.abc import Generator
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -11,11 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.engine import Array, machine, to_numpy
+from kernelatoms.learning.runs import TakeRequest, run
+from kernelatoms.rows import ArrayRows, RowSource, draw
 
 # An atom whose use has decayed to less than this many signals is unused.
 _UNUSED = 1e-3
 # An atom is replaced only after this many batches, and after this many signals times ``n_atoms``.
 _FEWEST_BATCHES, _FEWEST_SIGNALS = 2, 10
+# Random rows looked at, per atom and at least, to find as many that are not 0.
+_DRAWN, _DRAWN_AT_LEAST = 4, 1 << 22
 
 
 @dataclass
@@ -146,12 +151,26 @@ def unit_rows(rows: Array) -> Array:
     return machine(rows).unit_rows(rows)
 
 
-def atoms_from_rows(X: Array, n_atoms: int, rng: np.random.RandomState) -> Array:
-    """Return random training rows at unit norm (how both papers start), zero rows last."""
-    order = rng.permutation(len(X))
-    is_zero = to_numpy(~X.any(axis=1))[order]
-    order = np.concatenate([order[~is_zero], order[is_zero]])
-    return unit_rows(X[order[:n_atoms]])
+def draw_rows(
+    rows: RowSource, n_atoms: int, rng: np.random.RandomState
+) -> Generator[TakeRequest, Array, Array]:
+    """Return random rows at unit norm (how both papers start), zero rows last; a run."""
+    order = draw(rows.count(), max(_DRAWN * n_atoms, _DRAWN_AT_LEAST), rng)
+    others, zeros, n_found = [], [], 0
+    for start in range(0, len(order), n_atoms):
+        some = yield TakeRequest(rows, order[start : start + n_atoms])
+        is_zero = ~some.any(axis=1)
+        others.append(some[~is_zero])
+        zeros.append(some[is_zero])
+        n_found += len(others[-1])
+        if n_found >= n_atoms:
+            break
+    return unit_rows(np.concatenate([*others, *zeros])[:n_atoms])
+
+
+def atoms_from_rows(rows: Array, n_atoms: int, rng: np.random.RandomState) -> Array:
+    """Return random rows of an array at unit norm, zero rows last."""
+    return run(draw_rows(ArrayRows(rows), n_atoms, rng))
 
 
 def atoms_from_sums(X: Array, n_atoms: int, n_terms: int, rng: np.random.RandomState) -> Array:

@@ -11,6 +11,6 @@
 from kernelatoms.rows.arrays import ArrayRows, SparseRows
 from kernelatoms.rows.mapped import MappedRows
 from kernelatoms.rows.reduction import TreeSum, tree
-from kernelatoms.rows.source import RowSource
+from kernelatoms.rows.source import RowSource, draw
 
-__all__ = ["ArrayRows", "MappedRows", "RowSource", "SparseRows", "TreeSum", "tree"]
+__all__ = ["ArrayRows", "MappedRows", "RowSource", "SparseRows", "TreeSum", "draw", "tree"]

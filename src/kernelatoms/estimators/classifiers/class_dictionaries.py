@@ -45,7 +45,7 @@ from kernelatoms.estimators.validation import (
     validate_new,
 )
 from kernelatoms.features.coordinates import check_training_kernel
-from kernelatoms.learning.loop import Run, run_all
+from kernelatoms.learning.runs import Run, run_all
 from kernelatoms.similarity.base import check_flag
 from kernelatoms.similarity.factory import is_precomputed
 from kernelatoms.similarity.missing import rows_with_missing

@@ -14,7 +14,7 @@ from kernelatoms.estimators.learners.linear import KSVD, LinearLearner
 from kernelatoms.estimators.maps.kernel_choice import KernelChoice, without_contrast_check
 from kernelatoms.estimators.state_checks import held
 from kernelatoms.estimators.validation import check_count, clip_count
-from kernelatoms.learning.loop import Run
+from kernelatoms.learning.runs import Run
 from kernelatoms.similarity.factory import is_precomputed
 
 _EACH_ITS_OWN = "every class uses as many as it allows"

@@ -38,7 +38,8 @@ from kernelatoms.learning.ksvd import (
     split_joint_atoms,
     with_labels,
 )
-from kernelatoms.learning.loop import passes, run
+from kernelatoms.learning.loop import passes
+from kernelatoms.learning.runs import run
 from kernelatoms.learning.state import LearnerState
 from kernelatoms.similarity.base import check_flag
 

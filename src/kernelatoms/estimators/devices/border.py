@@ -41,6 +41,7 @@ from kernelatoms.estimators.devices.conversion import (
     torch_side,
 )
 from kernelatoms.estimators.devices.use_device import chosen_device, on_the_cpu
+from kernelatoms.rows import RowSource
 
 Arguments = Mapping[str, Any]
 _NONE: Arguments = MappingProxyType({})
@@ -80,6 +81,8 @@ def by_rows(
     frames : bool
         Whether scikit-learn makes data frames of the answer where ``set_output`` asks for them.
     """
+    if isinstance(X, RowSource):
+        return _by_blocks(work, X, owner, name=name, lines=lines, shared=shared)
     if scipy.sparse.issparse(X) and X.ndim == 2 and not lines:
         step = max(1, int(_BLOCK // max(1, X.shape[1] * (4 if X.dtype == np.float32 else 8))))
         if X.shape[0] > step:
@@ -110,7 +113,12 @@ def at_once(
     name: str = "X",
     shared: Arguments = _NONE,
 ) -> Any:
-    """Return ``work(X, **shared)``, which looks at all rows together; see ``by_rows``."""
+    """Return ``work(X, **shared)``, which looks at all rows together; see ``by_rows``.
+
+    ``work`` looks at a ``RowSource`` block by block itself.
+    """
+    if isinstance(X, RowSource):
+        return work(X, **shared)
     device = chosen_device()
     if device is None and "torch" not in sys.modules:
         return work(X, **shared)
@@ -143,6 +151,9 @@ def learn(
         if from_nothing:
             for fitted in fitted_names(owner):
                 del vars(owner)[fitted]
+        if isinstance(X, RowSource):
+            X = owner._from_source(X)
+            y = X.labels() if y is None and isinstance(X, RowSource) else y
         labels = () if y is _NO_LABELS else (as_labels(y),)
         device = chosen_device()
         if device is None and "torch" not in sys.modules:
@@ -306,6 +317,24 @@ def _entered(value: Any, name: str) -> Any:
     if name == "classes_":
         return as_labels(value)
     return enter(value, name) if is_tensor(value) else rebuilt(value, enter)
+
+
+def _by_blocks(
+    work: Callable[..., Any], X: RowSource, owner: Any, *, name: str, lines: Arguments, **given: Any
+) -> RowSource:
+    """Return the answers for the rows of a source, block by block as they are asked for."""
+    for line, value in lines.items():
+        if value is not None:
+            raise ValueError(
+                f"{line} has an entry per row, and {name} is a source of rows: give the rows of "
+                f"each block, and their {line}, by themselves (for block in {name}: ...)."
+            )
+
+    def answer(block: Any) -> Any:
+        return by_rows(work, block, owner, name=name, **given)
+
+    first = answer(X.take(np.arange(1)))
+    return X.map(answer, first.shape[1] if first.ndim == 2 else None, dtype=first.dtype)
 
 
 def _joined(parts: list[Any]) -> Any:

@@ -20,7 +20,8 @@ from kernelatoms.estimators.state_checks import (
 )
 from kernelatoms.estimators.validation import check_choice, check_count, check_real, clip_count
 from kernelatoms.features.memory import check_fits
-from kernelatoms.learning.loop import Problems, Run, passes, run
+from kernelatoms.learning.loop import Problems, passes
+from kernelatoms.learning.runs import Run, run
 from kernelatoms.learning.state import LearnerState, atoms_from_rows, atoms_from_sums
 from kernelatoms.similarity.base import check_flag
 

@@ -51,8 +51,8 @@ from kernelatoms.features.expansion import Expansion
 from kernelatoms.features.linear_algebra import OVERFLOW
 from kernelatoms.features.preimage_methods import regress_rows
 from kernelatoms.learning.ksvd import KSVDUpdate
-from kernelatoms.learning.loop import Run, Update
 from kernelatoms.learning.mod import LeastSquares
+from kernelatoms.learning.runs import Run, Update
 from kernelatoms.learning.state import LearnerState, unit_rows
 from kernelatoms.similarity import Kernel
 from kernelatoms.similarity.factory import as_anchors

@@ -39,8 +39,9 @@ from kernelatoms.estimators.validation import (
     validate_training,
 )
 from kernelatoms.features.expansion import Expansion
-from kernelatoms.learning.loop import Run, learn_batch
+from kernelatoms.learning.loop import learn_batch
 from kernelatoms.learning.mod import Procrustes, orthonormal_start, polar_factor
+from kernelatoms.learning.runs import Run
 from kernelatoms.learning.state import LearnerState
 from kernelatoms.similarity.inner import LinearKernel
 

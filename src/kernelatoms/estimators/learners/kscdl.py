@@ -49,7 +49,8 @@ from kernelatoms.estimators.validation import (
 from kernelatoms.features.expansion import Expansion
 from kernelatoms.features.preimage import decode_rows
 from kernelatoms.learning.gradients import GradientStep, PlainStep, project_to_ball
-from kernelatoms.learning.loop import Run, learn_batch
+from kernelatoms.learning.loop import learn_batch
+from kernelatoms.learning.runs import Run
 from kernelatoms.learning.state import LearnerState
 from kernelatoms.similarity import Kernel, make_kernel
 from kernelatoms.similarity.base import check_flag

@@ -49,8 +49,9 @@ from kernelatoms.estimators.validation import (
 )
 from kernelatoms.learning.gradients import project_to_ball
 from kernelatoms.learning.ksvd import KSVDUpdate
-from kernelatoms.learning.loop import Run, learn_batch
+from kernelatoms.learning.loop import learn_batch
 from kernelatoms.learning.mod import BlockDescent, LeastSquares
+from kernelatoms.learning.runs import Run
 from kernelatoms.learning.state import LearnerState, atoms_from_rows, unit_rows
 from kernelatoms.similarity.base import check_flag
 
