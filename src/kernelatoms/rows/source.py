@@ -1,6 +1,7 @@
 """``RowSource``: rows, wherever they are, as blocks that can be read again and again."""
 
 import operator
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, cast
 
@@ -262,6 +263,11 @@ def float_type_asked(dtype: DTypeLike | None, stored: DTypeLike) -> np.dtype[Any
     if asked not in (np.float32, np.float64):
         raise ValueError(f"dtype must be float32 or float64, got {asked}.")
     return asked
+
+
+def checksum(numbers: Array, crc: int = 0) -> int:
+    """Return the CRC-32 of an array's bytes, after those of earlier ones."""
+    return zlib.crc32(np.ascontiguousarray(numbers).reshape(-1).view(np.uint8).data, crc)
 
 
 def as_floats(block: Array, dtype: np.dtype[Any]) -> Array:
