@@ -36,7 +36,7 @@ def open_rows(
 
     Parameters
     ----------
-    rows : path, pattern, list of them, array, data frame or iterable
+    rows : str, path, list of them, array of shape (n_rows, n_features), data frame or iterable
         What holds the rows:
 
         - files by name, by a pattern such as ``"big/*.parquet"`` or as a list: ``.npy``,

@@ -187,9 +187,13 @@ class RowSource:
         return stacked(found, self.n_features, self.dtype)[back]
 
     def _pieces(self, block_rows: int) -> Iterator[Any]:
-        """Read all pieces, and see that there are as many rows as ever."""
+        """Return all pieces."""
         if block_rows < 1:
             raise ValueError(f"block_rows must be 1 or more, got {block_rows}.")
+        return self._as_many_as_ever(block_rows)
+
+    def _as_many_as_ever(self, block_rows: int) -> Iterator[Any]:
+        """Read all pieces, and see that there are as many rows as ever."""
         n_rows = 0
         for piece in self._read(block_rows):
             n_rows += piece.shape[0]
