@@ -202,7 +202,7 @@ def npy_array(path: Path) -> RawArray:
             )
             shape, by_columns, dtype = read(file)
             offset = file.tell()
-    except (ValueError, OSError) as error:
+    except Exception as error:  # damaged headers raise errors of many kinds
         raise ValueError(f"{path} cannot be read as a NumPy file: {error}") from error
     return raw_array(stamp, offset, shape, dtype, by_columns)
 
@@ -222,6 +222,8 @@ def raw_array(
         )
     if dtype.kind not in "fiub":
         raise ValueError(f"{stamp.path} holds {dtype}; rows must be numbers.")
+    if min(shape) < 0:
+        raise ValueError(f"{stamp.path} is damaged: its shape {tuple(shape)} is negative.")
     return RawArray(stamp, offset, shape[0], shape[1], dtype, by_columns, bfloat16)
 
 

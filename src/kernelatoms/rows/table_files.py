@@ -112,11 +112,12 @@ class ArrowFile(TableFile):
             wanted = [self.schema.get_field_index(name) for name in names]
             options = pyarrow.ipc.IpcReadOptions(included_fields=wanted)
             if not self._has_footer():
-                yield from pyarrow.ipc.open_stream(file, options=options)
+                for batch in pyarrow.ipc.open_stream(file, options=options):
+                    yield batch.select(names)  # they come in the order of the file
                 return
             opened = pyarrow.ipc.open_file(file, options=options)
             for i in range(opened.num_record_batches):
-                yield opened.get_batch(i)
+                yield opened.get_batch(i).select(names)
 
 
 class CSVFile(TableFile):
