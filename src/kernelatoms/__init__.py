@@ -36,6 +36,7 @@ _HOMES = {name: entry.module for name, entry in ESTIMATORS.items()} | {
     "make_preset": "estimators.presets",
     "n_threads": "engine.cpu.threads",
     "nystrom_error": "estimators.maps.linearizer",
+    "open_rows": "rows.opening",
     "preimage": "estimators.maps.preimage",
     "residual_norms": "estimators.coding.residual_norms",
     "save_model": "files.models.model_file",

@@ -58,5 +58,6 @@ from kernelatoms.estimators.presets import default_preset as default_preset
 from kernelatoms.estimators.presets import make_preset as make_preset
 from kernelatoms.files.models.model_file import load_model as load_model
 from kernelatoms.files.models.model_file import save_model as save_model
+from kernelatoms.rows.opening import open_rows as open_rows
 
 __version__: str

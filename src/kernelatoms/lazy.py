@@ -42,14 +42,14 @@ def lazy_names(
     return get, names
 
 
-def load_extra(module: str, what: str) -> Any:
-    """Return a module of ``kernelatoms[cli]``; where it is not installed, say who needs it."""
+def load_extra(module: str, what: str, extra: str = "cli") -> Any:
+    """Return a module of an extra; where it is not installed, say who needs it."""
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
-        raise ImportError(missing_extra(what, error.name or module)) from error
+        raise ImportError(missing_extra(what, error.name or module, extra)) from error
 
 
-def missing_extra(what: str, module: str) -> str:
-    """Return what to say where a package of ``kernelatoms[cli]`` is not installed."""
-    return f"{what} needs {module}, which is not installed: pip install 'kernelatoms[cli]'."
+def missing_extra(what: str, module: str, extra: str = "cli") -> str:
+    """Return what to say where a package of an extra is not installed."""
+    return f"{what} needs {module}, which is not installed: pip install 'kernelatoms[{extra}]'."

@@ -2,15 +2,20 @@
 
 - ``source``: ``RowSource``, the base class: blocks in a fixed order, as often as they are asked
   for; some rows, a random sample, labels, a fingerprint.
+- ``opening``: ``open_rows``, which finds the kind of source.
 - ``reduction``: a pass as a sum over blocks, the same bits for any number of threads; ``prefetch``:
-  the next blocks are read while others are worked on.
+  the next blocks are read while others are worked on; ``regroup``: blocks of chunks of any size.
 - ``arrays``: arrays in memory or on a device, sparse matrices; ``mapped``: what a function makes of
-  the rows of another source.
+  the rows of another source; ``iterables``: objects that yield rows.
+- ``raw_files``: NumPy files, memory maps, safetensors; ``tables``: columns of tables, which
+  ``table_files`` reads (Parquet, Arrow, CSV, data frames); ``zarr_arrays``: arrays of zarr;
+  ``stamps``: whether a file is still the same.
 """
 
 from kernelatoms.rows.arrays import ArrayRows, SparseRows
 from kernelatoms.rows.mapped import MappedRows
+from kernelatoms.rows.opening import open_rows
 from kernelatoms.rows.reduction import TreeSum, tree
-from kernelatoms.rows.source import RowSource, draw
+from kernelatoms.rows.source import RowSource
 
-__all__ = ["ArrayRows", "MappedRows", "RowSource", "SparseRows", "TreeSum", "draw", "tree"]
+__all__ = ["ArrayRows", "MappedRows", "RowSource", "SparseRows", "TreeSum", "open_rows", "tree"]

@@ -1,6 +1,5 @@
 """Rows in memory: arrays, tensors on a device, sparse matrices."""
 
-import zlib
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -8,7 +7,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from kernelatoms.engine import is_device_array, to_numpy
-from kernelatoms.rows.source import BLOCK_BYTES, RowSource, as_floats, float_type_asked
+from kernelatoms.rows.source import RowSource, as_floats, checksum, float_type_asked
 
 
 class ArrayRows(RowSource):
@@ -50,14 +49,15 @@ class ArrayRows(RowSource):
         if array.ndim != 2:
             raise ValueError(f"rows must be an array of 2 dimensions, got {array.ndim}.")
         floats = array.dtype if self._one_by_one else float_type_asked(dtype, array.dtype)
-        super().__init__(*array.shape, floats, feature_names, labels)
+        n_rows, n_features = array.shape
+        super().__init__(n_rows, n_features, floats, feature_names, labels)
         self._array = array
 
     def identity(self) -> dict[str, Any]:
         """Return shape, type and a checksum of the numbers."""
         crc = 0
         for block in self.blocks(self.default_block_rows):
-            crc = zlib.crc32(to_numpy(block).view(np.uint8).reshape(-1), crc)
+            crc = checksum(to_numpy(block), crc)
         return {"kind": "array", "shape": list(self.shape), "dtype": self.dtype.name, "crc32": crc}
 
     def collect(self) -> Any:
@@ -103,16 +103,15 @@ class SparseRows(RowSource):
         from scipy import sparse
 
         floats = float_type_asked(dtype, matrix.dtype)
-        super().__init__(*matrix.shape, floats, feature_names, labels)
+        n_rows, n_features = matrix.shape
+        super().__init__(n_rows, n_features, floats, feature_names, labels)
         self._matrix = sparse.csr_array(matrix, dtype=floats)
 
     def identity(self) -> dict[str, Any]:
         """Return shape, type and a checksum of the numbers and their places."""
         crc, m = 0, self._matrix
         for part in (m.indptr, m.indices, m.data):
-            held = np.ascontiguousarray(part).view(np.uint8)
-            for start in range(0, len(held), BLOCK_BYTES):
-                crc = zlib.crc32(held[start : start + BLOCK_BYTES], crc)
+            crc = checksum(part, crc)
         return {"kind": "sparse", "shape": list(self.shape), "dtype": self.dtype.name, "crc32": crc}
 
     def collect(self) -> Any:

@@ -1,13 +1,13 @@
 """``MappedRows``: what a function makes of the rows of a source, block by block."""
 
-import zlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from kernelatoms.rows.source import RowSource
+from kernelatoms.engine import to_numpy
+from kernelatoms.rows.source import RowSource, checksum
 
 #: Rows whose results tell one function from another.
 _LOOKED_AT = 64
@@ -77,7 +77,7 @@ class MappedRows(RowSource):
         if first is not None:
             found = self._function(first)
             for part in (found.indptr, found.indices, found.data) if _is_csr(found) else (found,):
-                crc = zlib.crc32(repr(np.asarray(part).tolist()).encode(), crc)
+                crc = checksum(to_numpy(part), crc)
         return {"kind": "mapped", "of": self._parent.identity(), "first": crc} | {
             "n_features": self.n_features,
             "dtype": self.dtype.name,

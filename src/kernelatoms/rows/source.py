@@ -1,6 +1,7 @@
 """``RowSource``: rows, wherever they are, as blocks that can be read again and again."""
 
 import operator
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, cast
 
@@ -186,9 +187,13 @@ class RowSource:
         return stacked(found, self.n_features, self.dtype)[back]
 
     def _pieces(self, block_rows: int) -> Iterator[Any]:
-        """Read all pieces, and see that there are as many rows as ever."""
+        """Return all pieces."""
         if block_rows < 1:
             raise ValueError(f"block_rows must be 1 or more, got {block_rows}.")
+        return self._as_many_as_ever(block_rows)
+
+    def _as_many_as_ever(self, block_rows: int) -> Iterator[Any]:
+        """Read all pieces, and see that there are as many rows as ever."""
         n_rows = 0
         for piece in self._read(block_rows):
             n_rows += piece.shape[0]
@@ -262,6 +267,11 @@ def float_type_asked(dtype: DTypeLike | None, stored: DTypeLike) -> np.dtype[Any
     if asked not in (np.float32, np.float64):
         raise ValueError(f"dtype must be float32 or float64, got {asked}.")
     return asked
+
+
+def checksum(numbers: Array, crc: int = 0) -> int:
+    """Return the CRC-32 of an array's bytes, after those of earlier ones."""
+    return zlib.crc32(np.ascontiguousarray(numbers).reshape(-1).view(np.uint8).data, crc)
 
 
 def as_floats(block: Array, dtype: np.dtype[Any]) -> Array:
