@@ -12,16 +12,23 @@ See docs/decisions/043-fitted-state.md.
 from collections.abc import Callable
 from typing import Any, Self, TypeVar
 
+import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import check_random_state
 
+from kernelatoms.engine import Array
 from kernelatoms.estimators.devices.border import by_rows, learn
 from kernelatoms.estimators.devices.conversion import place_of, to_machine
 from kernelatoms.estimators.devices.use_device import note_use
+from kernelatoms.rows import RowSource, draw
 
 #: Brings a fitted attribute to where the fitted state is: an array of numpy, or of a device.
 Bring = Callable[[Any], Any]
 
 Class = TypeVar("Class", bound=type)
+
+# What is learned from a sample of a source sees at most so many rows, and so many bytes of them.
+_SAMPLE_ROWS, _SAMPLE_BYTES = 100_000, 1 << 28
 
 
 class Estimator(BaseEstimator):
@@ -54,6 +61,17 @@ class Estimator(BaseEstimator):
         if place != "cpu":
             note_use(self)
 
+    def _from_source(self, source: RowSource) -> Any:
+        """Return what ``fit`` learns from instead of a source of rows: itself, or a sample of it.
+
+        A subclass says how it learns; others need all rows in memory.
+        """
+        raise TypeError(
+            f"{type(self).__name__} needs all rows in memory, and X is a source of rows. Learn "
+            "from the source with ClassDictionaryClassifier(MOD()), KSVD, MOD, or "
+            "KernelLinearizer before them; or give X.collect(), if it fits in memory."
+        )
+
     def _leave_devices(self) -> None:
         """Keep the fitted state of the CPU alone."""
         states = vars(self).get("_fitted_states", {})
@@ -83,6 +101,16 @@ class Estimator(BaseEstimator):
         super().__setstate__(state)
 
 
+def sample_of(source: RowSource, random_state: Any) -> Array:
+    """Return all rows of a source that has few, else a random sample, in their order."""
+    n_bytes = (source.n_features or 1) * source.dtype.itemsize
+    most = max(1, min(_SAMPLE_ROWS, _SAMPLE_BYTES // n_bytes))
+    n_rows = source.count()
+    if n_rows <= most:
+        return source.collect()
+    return source.take(np.sort(draw(n_rows, most, check_random_state(random_state))))
+
+
 def unnamed(cls: Class) -> Class:
     """Have errors of Python name a base class's methods without their class.
 
@@ -104,8 +132,9 @@ class Transformer(TransformerMixin, Estimator):
 
         Parameters
         ----------
-        X : array of shape (n_samples, n_features)
-            Training rows, NaN where values are missing.
+        X : array or RowSource of shape (n_samples, n_features)
+            Training rows, NaN where values are missing. Of a source of many rows, a random sample
+            of 100,000 rows, or of 256 MiB if that is less.
         y : ignored
 
         Returns
@@ -120,14 +149,18 @@ class Transformer(TransformerMixin, Estimator):
 
         Parameters
         ----------
-        X : array of shape (n_samples, n_features)
+        X : array or RowSource of shape (n_samples, n_features)
             Rows, NaN where values are missing.
 
         Returns
         -------
-        array of shape (n_samples, n_features_out)
+        array or RowSource of shape (n_samples, n_features_out)
+            Of a source of rows a source, whose blocks are computed when they are read.
         """
         return by_rows(self._transform, X, self, frames=True)
+
+    def _from_source(self, source: RowSource) -> Any:
+        return sample_of(source, getattr(self, "random_state", None))
 
     def _fit(self, X: Any) -> Any:
         raise NotImplementedError

@@ -24,6 +24,8 @@ from sklearn.utils.validation import (
 from kernelatoms.engine import Array, is_array, is_device_array
 from kernelatoms.estimators.devices.conversion import enter
 from kernelatoms.features.memory import check_fits
+from kernelatoms.rows import ArrayRows, RowSource
+from kernelatoms.rows.routed import ClassRows
 from kernelatoms.similarity.base import plain_number
 from kernelatoms.similarity.missing import rows_with_missing
 
@@ -198,12 +200,49 @@ def validate_training(estimator: Any, X: Any, *, reset: bool = True) -> Array:
     return X if keep.all() else X[keep]
 
 
-def validate_labelled(estimator: Any, X: Any, y: Any) -> tuple[Array, Array, NDArray[np.intp]]:
+def training_rows(estimator: Any, X: Any, *, reset: bool = True) -> RowSource:
+    """Return rows to learn from as a source of checked blocks: floats, dense, complete."""
+    if not isinstance(X, RowSource):
+        return ArrayRows(validate_training(estimator, X, reset=reset))
+    if isinstance(X, ClassRows):  # of checked rows
+        estimator.n_features_in_ = X.n_features
+        return X
+    checked = checked_source(estimator, X, reset=reset)
+    checked.count()
+    return checked
+
+
+def checked_source(estimator: Any, source: RowSource, *, reset: bool) -> RowSource:
+    """Return a source of which every block is checked when it is read; columns are checked now."""
+    if source.n_features is None:
+        raise ValueError("X must be a source of rows with columns, and has one value per row.")
+    columns = _Columns(source)
+    _check_feature_names(estimator, columns, reset=reset)
+    _check_n_features(estimator, columns, reset=reset)
+
+    def checked(block: Any) -> Array:
+        return check_array(dense_rows(block), dtype=FLOATS, order="C", input_name="X")
+
+    return source.map(checked, source.n_features)
+
+
+class _Columns:
+    """The columns of a source, as scikit-learn looks at them."""
+
+    def __init__(self, source: RowSource) -> None:
+        self.shape = (1, source.n_features)
+        if source.feature_names is not None:
+            self.columns = source.feature_names
+
+
+def validate_labelled(estimator: Any, X: Any, y: Any) -> tuple[Any, Array, NDArray[np.intp]]:
     """Return rows to learn from, the classes, and the number of the class of every row.
 
     Rows with missing values are left out where the estimator has use for NaN at all; every class
-    must keep some.
+    must keep some. Of a source, a source of checked blocks.
     """
+    if isinstance(X, RowSource):
+        return _validate_source(estimator, X, y)
     X, y, keep = _labelled_rows(estimator, X, y, reset=True)
     lost = np.setdiff1d(y, y[keep])
     if len(lost):
@@ -213,13 +252,33 @@ def validate_labelled(estimator: Any, X: Any, y: Any) -> tuple[Array, Array, NDA
         )
     if not keep.all():
         X, y = X[keep], y[keep]
+    return X, *_numbered(y)
+
+
+def _validate_source(
+    estimator: Any, source: RowSource, y: Any
+) -> tuple[RowSource, Array, NDArray[np.intp]]:
+    if y is None:
+        raise ValueError(
+            "y is None, and the source has no labels: give y, or open_rows(..., label=...)."
+        )
+    checked = training_rows(estimator, source)
+    y = _check_y(y, estimator=estimator)
+    if len(y) != checked.count():
+        raise ValueError(f"y has {len(y):,} labels, and X has {checked.count():,} rows.")
+    check_classification_targets(y)
+    return checked, *_numbered(y)
+
+
+def _numbered(y: Array) -> tuple[Array, NDArray[np.intp]]:
+    """Return the classes, and the number of the class of every label."""
     classes, labels = np.unique(y, return_inverse=True)
     if len(classes) < 2:
         raise ValueError(
             "y must hold at least two classes to tell apart, but every label is "
             f"{classes.tolist()[0]!r}: the classifier can't train on one class."
         )
-    return X, classes, labels
+    return classes, labels
 
 
 def validate_batch(

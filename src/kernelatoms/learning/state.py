@@ -19,8 +19,8 @@ from kernelatoms.rows import ArrayRows, RowSource, draw
 _UNUSED = 1e-3
 # An atom is replaced only after this many batches, and after this many signals times ``n_atoms``.
 _FEWEST_BATCHES, _FEWEST_SIGNALS = 2, 10
-# Random rows looked at, per atom and at least, to find as many that are not 0.
-_DRAWN, _DRAWN_AT_LEAST = 4, 1 << 22
+# Of more rows than this, so many random ones per atom are looked at, to find some that are not 0.
+_MANY_ROWS, _DRAWN = 1 << 22, 4
 
 
 @dataclass
@@ -155,7 +155,8 @@ def draw_rows(
     rows: RowSource, n_atoms: int, rng: np.random.RandomState
 ) -> Generator[TakeRequest, Array, Array]:
     """Return random rows at unit norm (how both papers start), zero rows last; a run."""
-    order = draw(rows.count(), max(_DRAWN * n_atoms, _DRAWN_AT_LEAST), rng)
+    n_rows = rows.count()
+    order = draw(n_rows, n_rows if n_rows <= _MANY_ROWS else _DRAWN * n_atoms, rng)
     others, zeros, n_found = [], [], 0
     for start in range(0, len(order), n_atoms):
         some = yield TakeRequest(rows, order[start : start + n_atoms])

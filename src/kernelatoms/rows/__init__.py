@@ -16,6 +16,15 @@ from kernelatoms.rows.arrays import ArrayRows, SparseRows
 from kernelatoms.rows.mapped import MappedRows
 from kernelatoms.rows.opening import open_rows
 from kernelatoms.rows.reduction import TreeSum, tree
-from kernelatoms.rows.source import RowSource
+from kernelatoms.rows.source import RowSource, draw
 
-__all__ = ["ArrayRows", "MappedRows", "RowSource", "SparseRows", "TreeSum", "open_rows", "tree"]
+__all__ = [
+    "ArrayRows",
+    "MappedRows",
+    "RowSource",
+    "SparseRows",
+    "TreeSum",
+    "draw",
+    "open_rows",
+    "tree",
+]

@@ -31,6 +31,7 @@ from kernelatoms.estimators.devices.border import as_labels, by_rows
 from kernelatoms.estimators.inspection.explanation import Explanation, explain_on_cpu
 from kernelatoms.estimators.state_checks import require_number
 from kernelatoms.estimators.validation import validate_new
+from kernelatoms.rows import RowSource
 
 _PARTS = 3  # rows are left out in so many parts
 _LARGEST = 1e4
@@ -56,12 +57,14 @@ class CodeClassifier(ClassifierMixin):
 
         Parameters
         ----------
-        X : array of shape (n_samples, n_features)
+        X : array or RowSource of shape (n_samples, n_features)
             Signals; k(new, train) with ``kernel="precomputed"``.
 
         Returns
         -------
         labels : array of shape (n_samples,)
+            Of a source of rows a source, whose blocks are computed when they are read; so are the
+            answers of the other methods.
         """
         return by_rows(self._predict, X, self)
 
@@ -86,6 +89,29 @@ class CodeClassifier(ClassifierMixin):
     def _decision_function(self, X: Any) -> Array:
         scores = self._scores(self._validated(X))
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Return the share of rows whose label is predicted.
+
+        Parameters
+        ----------
+        X : array or RowSource of shape (n_samples, n_features)
+            Signals, as ``predict`` takes them.
+        y : array of shape (n_samples,)
+            Their labels; by default those of the source (``open_rows(..., label=...)``).
+        sample_weight : array of shape (n_samples,), optional
+            What each row counts.
+
+        Returns
+        -------
+        float
+            Between 0 and 1.
+        """
+        predicted = self.predict(X)
+        if isinstance(X, RowSource):
+            y = X.labels() if y is None else y
+            predicted = predicted.collect()
+        return float(accuracy_score(y, predicted, sample_weight=sample_weight))
 
     def explain(self, X: Any) -> list[Explanation]:
         """Say for every row why it is given its class: the atoms used, what each class leaves.

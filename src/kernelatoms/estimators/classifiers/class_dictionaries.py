@@ -45,7 +45,9 @@ from kernelatoms.estimators.validation import (
     validate_new,
 )
 from kernelatoms.features.coordinates import check_training_kernel
-from kernelatoms.learning.runs import Run, run_all
+from kernelatoms.learning.runs import Run, run_all, run_routed
+from kernelatoms.rows import RowSource
+from kernelatoms.rows.routed import ClassRows
 from kernelatoms.similarity.base import check_flag
 from kernelatoms.similarity.factory import is_precomputed
 from kernelatoms.similarity.missing import rows_with_missing
@@ -146,16 +148,18 @@ class ClassDictionaryClassifier(CodeClassifier, CallbackSupportMixin, Estimator)
         self.random_state = random_state
 
     @with_callbacks
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Learn a dictionary for every class.
 
         Parameters
         ----------
-        X : array of shape (n_samples, n_features)
+        X : array or RowSource of shape (n_samples, n_features)
             Signals; those with missing values (NaN) are left out, with a warning. Tensors are
-            learned from where they are (float16 and bfloat16 in float32).
+            learned from where they are (float16 and bfloat16 in float32). A source of rows is read
+            once per pass, for all classes together.
         y : array of shape (n_samples,)
-            Their labels; of numbers given as a tensor, ``classes_`` is one too.
+            Their labels; of numbers given as a tensor, ``classes_`` is one too. By default those
+            of the source (``open_rows(..., label=...)``).
 
         Returns
         -------
@@ -165,12 +169,21 @@ class ClassDictionaryClassifier(CodeClassifier, CallbackSupportMixin, Estimator)
         learn(self._fit, self, X, y=y, from_nothing=not warm)
         return self
 
+    def _from_source(self, source: RowSource) -> Any:
+        return source
+
     def _fit(self, X: Any, y: Any) -> None:
         self._check_coding()
         last = self._learned()
         X, self.classes_, labels = validate_labelled(self, X, y)
+        is_source = isinstance(X, RowSource)
         if self._precomputed:
             check_training_kernel(X)
+        if is_source and self.calibrate:
+            raise ValueError(
+                "calibrate=True learns from rows left out, in three more fits, and needs all rows "
+                "in memory: use calibrate=False with a source of rows."
+            )
         n_classes = len(self.classes_)
         self._check_calibration(labels)
         learners = make_learners(self, np.bincount(labels), X)
@@ -185,7 +198,8 @@ class ClassDictionaryClassifier(CodeClassifier, CallbackSupportMixin, Estimator)
 
         def learn_class(c: int) -> Run:
             task = context.subcontext(task_name=f"class {self.classes_[c]}", task_id=c)
-            rows, learner = X[members[c]], learners[c]
+            learner = learners[c]
+            rows = ClassRows(X, labels, c) if is_source else X[members[c]]
             if self._precomputed:
                 rows = rows[:, members[c]]
             task.call_on_fit_task_begin(estimator=self, X=rows)
@@ -194,8 +208,12 @@ class ClassDictionaryClassifier(CodeClassifier, CallbackSupportMixin, Estimator)
             task.call_on_fit_task_end(estimator=self, X=rows)
             return learner
 
-        self.dictionaries_ = run_all([learn_class(c) for c in range(n_classes)], like=X)
-        self._calibrate(X, labels)
+        runs = [learn_class(c) for c in range(n_classes)]
+        if is_source:
+            self.dictionaries_ = run_routed(runs, X, labels)
+        else:
+            self.dictionaries_ = run_all(runs, like=X)
+            self._calibrate(X, labels)
         context.call_on_fit_task_end(estimator=self, X=X, y=y)
 
     @available_if(_learns_from_batches)

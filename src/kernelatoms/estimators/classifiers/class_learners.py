@@ -8,19 +8,20 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from kernelatoms.engine import Array
+from kernelatoms.estimators.base import sample_of
 from kernelatoms.estimators.learners.base import DictionaryLearner, may_outnumber_rows
 from kernelatoms.estimators.learners.linear import KSVD, LinearLearner
 from kernelatoms.estimators.maps.kernel_choice import KernelChoice, without_contrast_check
 from kernelatoms.estimators.state_checks import held
 from kernelatoms.estimators.validation import check_count, clip_count
 from kernelatoms.learning.runs import Run
+from kernelatoms.rows import RowSource
 from kernelatoms.similarity.factory import is_precomputed
 
 _EACH_ITS_OWN = "every class uses as many as it allows"
 
 
-def make_learners(model: Any, class_sizes: NDArray[np.intp], X: Array) -> list[Any]:
+def make_learners(model: Any, class_sizes: NDArray[np.intp], X: Any) -> list[Any]:
     """Return one unfitted, seeded learner per class, no larger than its class if made of rows."""
     template = _template(model, X)
     start = getattr(template, "dict_init", None)
@@ -39,7 +40,7 @@ def make_learners(model: Any, class_sizes: NDArray[np.intp], X: Array) -> list[A
     return learners
 
 
-def _template(model: Any, X: Array) -> Any:
+def _template(model: Any, X: Any) -> Any:
     """Return the learner that is cloned for every class, with the kernel that all share."""
     template = KSVD() if model.dictionary is None else model.dictionary
     if not isinstance(template, DictionaryLearner):
@@ -51,6 +52,7 @@ def _template(model: Any, X: Array) -> Any:
             "and residuals in different ones cannot be compared; give a number or 'scale'."
         )
     if isinstance(template, KernelChoice):
+        X = sample_of(X, model.random_state) if isinstance(X, RowSource) else X
         return clone(template).set_params(**template._shared_parameters(X))
     return template
 

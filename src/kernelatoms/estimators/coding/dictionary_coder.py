@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
+from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.callback import CallbackSupportMixin
 from sklearn.utils.validation import check_is_fitted
@@ -20,6 +21,7 @@ from kernelatoms.estimators.validation import check_codes, validate_new, wants_f
 from kernelatoms.features.expansion import Expansion
 from kernelatoms.features.linear_algebra import check_squares
 from kernelatoms.features.memory import check_dense_fits
+from kernelatoms.rows import RowSource
 from kernelatoms.similarity.inner import LinearKernel
 
 
@@ -43,7 +45,7 @@ class DictionaryCoder(
 
         Parameters
         ----------
-        X : array of shape (n_samples, n_features)
+        X : array or RowSource of shape (n_samples, n_features)
             Signals; k(new, train) with ``kernel="precomputed"``. Those with missing values (NaN)
             are coded by their observed entries, from which kernels are estimated; "chi2",
             "additive_chi2", "precomputed" and functions refuse NaN, and so do l1 codes.
@@ -51,7 +53,8 @@ class DictionaryCoder(
         Returns
         -------
         codes : CSR array of shape (n_samples, n_atoms_), dense with ``sparse_output=False``
-            Of tensors, a tensor where they are (``torch.sparse_csr``, or dense).
+            Of tensors, a tensor where they are (``torch.sparse_csr``, or dense); of a source of
+            rows a source, whose blocks are computed when they are read.
         """
         return by_rows(self._transform, X, self, frames=True)
 
@@ -94,7 +97,7 @@ class DictionaryCoder(
 
         Parameters
         ----------
-        X : array of shape (n_samples, n_features)
+        X : array or RowSource of shape (n_samples, n_features)
             Signals; of those with missing values (NaN), observed entries count.
         y : ignored
 
@@ -106,13 +109,21 @@ class DictionaryCoder(
         return at_once(self._score, X, self)
 
     def _score(self, X: Any) -> float:
+        if isinstance(X, RowSource):
+            sums = X.reduce(lambda rows, _: self._squares(rows), block_rows=X.default_block_rows)
+        else:
+            sums = self._squares(X)
+        error, energy = sums.tolist()
+        check_squares(energy, X if isinstance(X, RowSource) else [self._validated(X)])
+        return 1.0 - error / energy if energy > 0 else 1.0
+
+    def _squares(self, X: Any) -> NDArray[np.float64]:
+        """Return the sums of the squared residuals, and of the k(x, x)."""
         X = self._validated(X)
         if not self._problem(X).knows_energy:
             raise ValueError("score needs k(x, x), which kernel='precomputed' does not give.")
         error = float(np.sum(self._encode(X).error, dtype=np.float64))
-        energy = float(np.nansum(self._energies(X), dtype=np.float64))
-        check_squares(energy, [X])
-        return 1.0 - error / energy if energy > 0 else 1.0
+        return np.array([error, float(np.nansum(self._energies(X), dtype=np.float64))])
 
     def _problem(self, X: Array) -> CodingProblem:
         """Return the problem of coding validated rows over the atoms."""

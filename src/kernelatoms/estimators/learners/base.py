@@ -1,5 +1,6 @@
 """What dictionary learners share: ``fit``, plain functions of a learner, and callbacks."""
 
+import json
 import zlib
 from collections.abc import Callable
 from typing import Any, Self
@@ -11,7 +12,7 @@ from sklearn.utils import check_random_state
 from kernelatoms.coding.problem import CodingProblem
 from kernelatoms.coding.pursuits import OMP, Pursuit
 from kernelatoms.engine import Array, to_numpy
-from kernelatoms.estimators.base import unnamed
+from kernelatoms.estimators.base import sample_of, unnamed
 from kernelatoms.estimators.devices.border import learn
 from kernelatoms.estimators.state_checks import (
     check_features,
@@ -22,7 +23,8 @@ from kernelatoms.estimators.validation import check_choice, check_count, check_r
 from kernelatoms.features.memory import check_fits
 from kernelatoms.learning.loop import Problems, passes
 from kernelatoms.learning.runs import Run, run
-from kernelatoms.learning.state import LearnerState, atoms_from_rows, atoms_from_sums
+from kernelatoms.learning.state import LearnerState, atoms_from_sums, draw_rows
+from kernelatoms.rows import ArrayRows, RowSource
 from kernelatoms.similarity.base import check_flag
 
 
@@ -42,8 +44,9 @@ class DictionaryLearner:
 
         Parameters
         ----------
-        X : array of shape (n_samples, n_features)
-            Signals; k(train, train) with ``kernel="precomputed"``. Those with missing values (NaN)
+        X : array or RowSource of shape (n_samples, n_features)
+            Signals; k(train, train) with ``kernel="precomputed"``. A source of rows is read once
+            per pass (see ``open_rows``). Those with missing values (NaN)
             are left out, with a warning, or refused where codes are learned with an l1 penalty
             (``MOD(alpha=...)``, ``KSCDL``). Tensors are learned from where they are (float16 and
             bfloat16 in float32); attributes are then tensors there.
@@ -55,6 +58,9 @@ class DictionaryLearner:
         """
         learn(lambda rows: run(self._learning(rows)), self, X, from_nothing=not self.warm_start)
         return self
+
+    def _from_source(self, source: RowSource) -> Any:
+        return source
 
     def _learning(self, X: Any) -> Run:
         """Return a run that learns from the rows X and sets the fitted attributes at its end."""
@@ -199,11 +205,12 @@ def check_ksvd(learner: Any) -> None:
         )
 
 
-def draw_atoms(learner: Any, rows: Array, n_atoms: int, rng: np.random.RandomState) -> Array:
-    """Return atoms to start from: random rows, or sums of some (``init="sums"``)."""
+def draw_atoms(learner: Any, rows: RowSource, n_atoms: int, rng: np.random.RandomState) -> Run:
+    """Return atoms to start from: random rows, or sums of some (``init="sums"``); a run."""
     if may_outnumber_rows(learner):
-        return atoms_from_sums(rows, n_atoms, learner.n_nonzero_coefs_, rng)
-    return atoms_from_rows(rows, n_atoms, rng)
+        some = rows.collect() if isinstance(rows, ArrayRows) else sample_of(rows, rng)
+        return atoms_from_sums(some, n_atoms, learner.n_nonzero_coefs_, rng)
+    return (yield from draw_rows(rows, n_atoms, rng))
 
 
 def check_sums_fit(n_atoms: int, n_features: int) -> None:
@@ -217,15 +224,15 @@ def check_sums_fit(n_atoms: int, n_features: int) -> None:
 
 def learn_by_passes(
     learner: Any,
-    X: Array,
-    rows: Array,
+    X: Any,
+    rows: RowSource,
     problems: Problems,
     state: LearnerState,
     attributes: Callable[[LearnerState], dict[str, Any]],
     change_tol: float | None = None,
 ) -> Run:
     """Learn from ``rows``, the signals X or their coordinates in feature space; set attributes."""
-    update = learner._update()
+    update = learner._update(in_memory=isinstance(rows, ArrayRows))
     if hasattr(update, "take_batch"):
         check_sums_fit(*state.dictionary.shape)
     reporter = PassReporter(learner, X, int(learner.max_iter), attributes)
@@ -247,8 +254,11 @@ def pass_attributes(state: LearnerState) -> dict[str, Any]:
     }
 
 
-def fingerprint(X: Array) -> tuple[Any, ...]:
+def fingerprint(X: Any) -> tuple[Any, ...]:
     """Return shape, type and a CRC of training rows, by which a warm start knows them again."""
+    if isinstance(X, RowSource) and not isinstance(X, ArrayRows):
+        return ("source", json.dumps(X.identity(), sort_keys=True))
+    X = X.collect() if isinstance(X, RowSource) else X
     array = np.ascontiguousarray(to_numpy(X))
     return array.shape, array.dtype.str, zlib.crc32(array.reshape(-1).view(np.uint8).data)
 

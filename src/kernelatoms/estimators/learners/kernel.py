@@ -54,6 +54,7 @@ from kernelatoms.learning.ksvd import KSVDUpdate
 from kernelatoms.learning.mod import LeastSquares
 from kernelatoms.learning.runs import Run, Update
 from kernelatoms.learning.state import LearnerState, unit_rows
+from kernelatoms.rows import ArrayRows
 from kernelatoms.similarity import Kernel
 from kernelatoms.similarity.factory import as_anchors
 
@@ -121,7 +122,7 @@ class KernelLearner(KernelChoice, DictionaryLearner, DictionaryCoder):
         limit = min(n_atoms, coordinates.rows.shape[1])
         self.n_nonzero_coefs_ = choose_n_nonzero(self.n_nonzero_coefs, X.shape[1], limit)
         if start is None:
-            start = draw_atoms(self, coordinates.rows, n_atoms, rng)
+            start = yield from draw_atoms(self, ArrayRows(coordinates.rows), n_atoms, rng)
         # What lies outside of the basis no atom can reach: it is part of every objective.
         inside = machine(X).squared_norms(coordinates.rows)
         outside = float(np.maximum(energy - inside, 0.0).sum())
@@ -145,7 +146,9 @@ class KernelLearner(KernelChoice, DictionaryLearner, DictionaryCoder):
             return fitted
 
         state = LearnerState.start(start, rng)
-        yield from learn_by_passes(self, X, coordinates.rows, linear_problems, state, attributes)
+        yield from learn_by_passes(
+            self, X, ArrayRows(coordinates.rows), linear_problems, state, attributes
+        )
 
     def _last_atoms(self, X: Array) -> tuple[Array, Array] | None:
         """Return anchors and coefficients of the last fit's atoms, if they are to start from."""
@@ -186,7 +189,7 @@ class KernelLearner(KernelChoice, DictionaryLearner, DictionaryCoder):
         seen = seen if coef is None else coef @ seen
         return unit_rows(np.ascontiguousarray(seen, dtype=X.dtype, like=X))
 
-    def _update(self) -> Update:
+    def _update(self, in_memory: bool = True) -> Update:
         raise NotImplementedError
 
     def _pursuit(self) -> Pursuit:
@@ -403,7 +406,7 @@ class KernelKSVD(KernelLearner):
         self.update = update
         self.init = init
 
-    def _update(self) -> Update:
+    def _update(self, in_memory: bool = True) -> Update:
         return KSVDUpdate(exact=self.update == "exact")
 
     def _check_parameters(self) -> None:
@@ -486,5 +489,5 @@ class KernelMOD(KernelLearner):
     (200, 10)
     """
 
-    def _update(self) -> Update:
+    def _update(self, in_memory: bool = True) -> Update:
         return LeastSquares()

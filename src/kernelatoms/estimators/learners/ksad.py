@@ -43,6 +43,7 @@ from kernelatoms.learning.loop import learn_batch
 from kernelatoms.learning.mod import Procrustes, orthonormal_start, polar_factor
 from kernelatoms.learning.runs import Run
 from kernelatoms.learning.state import LearnerState
+from kernelatoms.rows import ArrayRows
 from kernelatoms.similarity.inner import LinearKernel
 
 
@@ -183,7 +184,7 @@ class KSAD(MapLearner, BatchLearner, DictionaryLearner, DictionaryCoder):
         if self.warm_start:
             state.data = fingerprint(X)
 
-        yield from learn_by_passes(self, X, F, linear_problems, state, mapped.attributes)
+        yield from learn_by_passes(self, X, ArrayRows(F), linear_problems, state, mapped.attributes)
 
     def _partial_fit(self, X: Any) -> None:
         self._check_parameters()
@@ -282,7 +283,7 @@ class KSAD(MapLearner, BatchLearner, DictionaryLearner, DictionaryCoder):
 
     _joint_problem = staticmethod(joint_kernel_problem)
 
-    def _update(self) -> Procrustes:
+    def _update(self, in_memory: bool = True) -> Procrustes:
         return Procrustes(self.l1_weight_)
 
     def _make_fitted(self, bring: Bring) -> KernelState:

@@ -52,6 +52,7 @@ from kernelatoms.learning.gradients import GradientStep, PlainStep, project_to_b
 from kernelatoms.learning.loop import learn_batch
 from kernelatoms.learning.runs import Run
 from kernelatoms.learning.state import LearnerState
+from kernelatoms.rows import ArrayRows
 from kernelatoms.similarity import Kernel, make_kernel
 from kernelatoms.similarity.base import check_flag
 from kernelatoms.similarity.contrast import blind_part
@@ -222,7 +223,7 @@ class KSCDL(KernelChoice, BatchLearner, DictionaryLearner, DictionaryCoder):
             return {"components_": atoms, "state_": state, **pass_attributes(state)}
 
         yield from learn_by_passes(
-            self, X, rows, self._problems, state, attributes,
+            self, X, ArrayRows(rows), self._problems, state, attributes,
             self.change_tol,
         )  # fmt: skip
         self._warn_of_empty_codes(X)
@@ -290,7 +291,7 @@ class KSCDL(KernelChoice, BatchLearner, DictionaryLearner, DictionaryCoder):
         count = clip_count("transform_n_nonzero_coefs", count, n_atoms, "there are atoms")
         return OMP(count, "omp", self.positive)
 
-    def _update(self) -> GradientStep:
+    def _update(self, in_memory: bool = True) -> GradientStep:
         kernel, alpha = self._kernel(), float(self.alpha)
         if self.step is None:
             return GradientStep(kernel, alpha, self.max_norm_)

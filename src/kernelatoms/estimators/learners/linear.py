@@ -45,6 +45,7 @@ from kernelatoms.estimators.validation import (
     check_count,
     check_dictionary,
     check_real,
+    training_rows,
     validate_training,
 )
 from kernelatoms.learning.gradients import project_to_ball
@@ -53,6 +54,7 @@ from kernelatoms.learning.loop import learn_batch
 from kernelatoms.learning.mod import BlockDescent, LeastSquares
 from kernelatoms.learning.runs import Run
 from kernelatoms.learning.state import LearnerState, atoms_from_rows, unit_rows
+from kernelatoms.rows import ArrayRows, RowSource
 from kernelatoms.similarity.base import check_flag
 
 # With l1 codes, batch t weighs the sums of the past by (1 - 1/t) to this power; 2 is slower, 4
@@ -92,21 +94,21 @@ class LinearLearner(DictionaryLearner, DictionaryCoder):
 
     def _learning(self, X: Any) -> Run:
         self._check_parameters()
-        X = validate_training(self, X)
-        state = self._starting_state(X)
+        rows = training_rows(self, X)
+        state = yield from self._starting_state(rows)
 
         def attributes(state: LearnerState) -> dict[str, Any]:
             fitted = {"components_": state.best, **pass_attributes(state)}
             return fitted | ({"state_": state} if self._keeps_state else {})
 
-        yield from learn_by_passes(self, X, X, linear_problems, state, attributes)
+        yield from learn_by_passes(self, X, rows, linear_problems, state, attributes)
 
     @property
     def _is_greedy(self) -> bool:
         """Whether codes are greedy, of ``n_nonzero_coefs`` nonzeros, and atoms of unit norm."""
         return True
 
-    def _update(self) -> Any:
+    def _update(self, in_memory: bool = True) -> Any:
         raise NotImplementedError
 
     def _pursuit(self) -> Pursuit:
@@ -126,31 +128,34 @@ class LinearLearner(DictionaryLearner, DictionaryCoder):
         """Whether a later call may go on from where this one ended."""
         return self.warm_start
 
-    def _starting_state(self, X: Array) -> LearnerState:
+    def _starting_state(self, rows: RowSource) -> Run:
         """Settle the sizes; return where the last fit of these rows stopped, or a start."""
-        data = fingerprint(X) if self.warm_start else None
+        n_features = rows.n_features or 0
+        data = fingerprint(rows) if self.warm_start else None
         warm = self.warm_start and hasattr(self, "components_")
         last: LearnerState | None = getattr(self, "state_", None) if warm else None
         if last is not None and last.data == data and len(last.dictionary) == self.n_atoms_:
-            start = self._check_start("components_ (warm_start)", last.dictionary, X)
-            self._settle_nonzeros(X.shape[1], len(start))
+            start = self._check_start("components_ (warm_start)", last.dictionary, rows)
+            self._settle_nonzeros(n_features, len(start))
             return last
         rng = check_random_state(self.random_state)
         given = self.components_ if warm else self.dict_init
         if given is not None:
             name = "dict_init" if not warm else "components_ (warm_start)"
-            start = self._check_start(name, given, X)
-            self._settle_nonzeros(X.shape[1], len(start))
+            start = self._check_start(name, given, rows)
+            self._settle_nonzeros(n_features, len(start))
         else:
-            n_atoms = choose_n_atoms(self, len(X), 2 * X.shape[1])
-            self._settle_nonzeros(X.shape[1], n_atoms)
-            start = draw_atoms(self, X, n_atoms, rng)
+            n_atoms = choose_n_atoms(self, rows.count(), 2 * n_features)
+            self._settle_nonzeros(n_features, n_atoms)
+            start = yield from draw_atoms(self, rows, n_atoms, rng)
         state = LearnerState.start(start, rng)
         state.data = data
         return state
 
-    def _check_start(self, name: str, given: Any, X: Array) -> Array:
-        start = to_machine(check_dictionary(name, given, X.shape[1], X.dtype), X)
+    def _check_start(self, name: str, given: Any, rows: RowSource) -> Array:
+        start = check_dictionary(name, given, rows.n_features or 0, rows.dtype)
+        if isinstance(rows, ArrayRows):
+            start = to_machine(start, rows.collect())
         check_size(self, name, len(start))
         return unit_rows(start) if self._is_greedy else project_to_ball(start, 1.0)
 
@@ -264,8 +269,10 @@ class KSVD(LinearLearner):
         self.update = update
         self.init = init
 
-    def _update(self) -> KSVDUpdate:
-        return KSVDUpdate(exact=self.update == "exact")
+    def _update(self, in_memory: bool = True) -> Any:
+        if in_memory:
+            return KSVDUpdate(exact=self.update == "exact")
+        return LeastSquares()
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -437,7 +444,7 @@ class MOD(BatchLearner, LinearLearner):
     def _joint_pursuit(self, n_atoms: int, n_nonzero: int | None) -> Pursuit:
         return super()._joint_pursuit(n_atoms, n_nonzero) if self._is_greedy else self._pursuit()
 
-    def _update(self) -> Any:
+    def _update(self, in_memory: bool = True) -> Any:
         return LeastSquares() if self.alpha is None else BlockDescent(float(self.alpha))
 
     def _check_parameters(self) -> None:
@@ -487,7 +494,9 @@ class MOD(BatchLearner, LinearLearner):
         n_atoms = self._n_atoms_of_batches(X.shape[1])
         rng = check_random_state(self.random_state)
         if self.dict_init is not None:
-            return LearnerState.start(self._check_start("dict_init", self.dict_init, X), rng)
+            return LearnerState.start(
+                self._check_start("dict_init", self.dict_init, ArrayRows(X)), rng
+            )
         return LearnerState.start(atoms_from_rows(X, min(n_atoms, len(X)), rng), rng)
 
     def __sklearn_tags__(self) -> Any:
