@@ -99,8 +99,7 @@ def reduce_routed(
 
 def _added(left: dict[int, Any], right: dict[int, Any]) -> dict[int, Any]:
     """Return sums by class, of classes that may be in one of two places alone."""
-    both = {
+    return {
         label: left[label] + right[label] if label in left and label in right else one
         for label, one in (left | right).items()
     }
-    return both

@@ -90,29 +90,6 @@ class CodeClassifier(ClassifierMixin):
         scores = self._scores(self._validated(X))
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Return the share of rows whose label is predicted.
-
-        Parameters
-        ----------
-        X : array or RowSource of shape (n_samples, n_features)
-            Signals, as ``predict`` takes them.
-        y : array of shape (n_samples,)
-            Their labels; by default those of the source (``open_rows(..., label=...)``).
-        sample_weight : array of shape (n_samples,), optional
-            What each row counts.
-
-        Returns
-        -------
-        float
-            Between 0 and 1.
-        """
-        predicted = self.predict(X)
-        if isinstance(X, RowSource):
-            y = X.labels() if y is None else y
-            predicted = predicted.collect()
-        return float(accuracy_score(y, predicted, sample_weight=sample_weight))
-
     def explain(self, X: Any) -> list[Explanation]:
         """Say for every row why it is given its class: the atoms used, what each class leaves.
 
@@ -159,24 +136,29 @@ class CodeClassifier(ClassifierMixin):
             probabilities(evidence, self.inverse_temperature_, self.label_smoothing_), best
         )
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the share of rows that ``predict`` gives their labels.
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Return the share of rows whose label is predicted.
 
         Parameters
         ----------
-        X : array of shape (n_samples, n_features)
+        X : array or RowSource of shape (n_samples, n_features)
             Signals, as ``predict`` takes them.
         y : array of shape (n_samples,)
-            Their labels.
+            Their labels; by default those of the source (``open_rows(..., label=...)``).
         sample_weight : array of shape (n_samples,), optional
-            What rows count.
+            What each row counts.
 
         Returns
         -------
         float
+            Between 0 and 1.
         """
-        labels = as_labels(self.predict(X))
-        return float(accuracy_score(as_labels(y), labels, sample_weight=as_labels(sample_weight)))
+        predicted: Any = self.predict(X)
+        if isinstance(X, RowSource):
+            y = X.labels() if y is None else y
+            predicted = predicted.collect()
+        given, weights = as_labels(y), as_labels(sample_weight)
+        return float(accuracy_score(given, as_labels(predicted), sample_weight=weights))
 
     def _labels(self, numbers: NDArray[np.intp]) -> Array:
         """Return the labels of classes by number (n,), numbers where the classes have such."""

@@ -199,7 +199,7 @@ class ClassDictionaryClassifier(CodeClassifier, CallbackSupportMixin, Estimator)
         def learn_class(c: int) -> Run:
             task = context.subcontext(task_name=f"class {self.classes_[c]}", task_id=c)
             learner = learners[c]
-            rows = ClassRows(X, labels, c) if is_source else X[members[c]]
+            rows: Any = ClassRows(X, labels, c) if is_source else X[members[c]]
             if self._precomputed:
                 rows = rows[:, members[c]]
             task.call_on_fit_task_begin(estimator=self, X=rows)

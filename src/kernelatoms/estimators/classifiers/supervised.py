@@ -61,7 +61,7 @@ class SupervisedDictionary(CodeClassifier, DictionaryCoder):
     atom_classes_: NDArray[np.intp]
 
     # Not the share of energy that codes keep.
-    score = CodeClassifier.score  # type: ignore[assignment]
+    score = CodeClassifier.score
 
     @with_callbacks
     def fit(self, X: Any, y: Any) -> Self:
