@@ -189,7 +189,7 @@ class KernelLearner(KernelChoice, DictionaryLearner, DictionaryCoder):
         seen = seen if coef is None else coef @ seen
         return unit_rows(np.ascontiguousarray(seen, dtype=X.dtype, like=X))
 
-    def _update(self, in_memory: bool = True) -> Update:
+    def _update(self) -> Update:
         raise NotImplementedError
 
     def _pursuit(self) -> Pursuit:
@@ -406,7 +406,7 @@ class KernelKSVD(KernelLearner):
         self.update = update
         self.init = init
 
-    def _update(self, in_memory: bool = True) -> Update:
+    def _update(self) -> Update:
         return KSVDUpdate(exact=self.update == "exact")
 
     def _check_parameters(self) -> None:
@@ -489,5 +489,5 @@ class KernelMOD(KernelLearner):
     (200, 10)
     """
 
-    def _update(self, in_memory: bool = True) -> Update:
+    def _update(self) -> Update:
         return LeastSquares()

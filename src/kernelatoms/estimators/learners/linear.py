@@ -108,7 +108,7 @@ class LinearLearner(DictionaryLearner, DictionaryCoder):
         """Whether codes are greedy, of ``n_nonzero_coefs`` nonzeros, and atoms of unit norm."""
         return True
 
-    def _update(self, in_memory: bool = True) -> Any:
+    def _update(self) -> Any:
         raise NotImplementedError
 
     def _pursuit(self) -> Pursuit:
@@ -269,9 +269,10 @@ class KSVD(LinearLearner):
         self.update = update
         self.init = init
 
-    def _update(self, in_memory: bool = True) -> Any:
-        if in_memory:
-            return KSVDUpdate(exact=self.update == "exact")
+    def _update(self) -> Any:
+        return KSVDUpdate(exact=self.update == "exact")
+
+    def _update_from_sums(self) -> Any:
         return LeastSquares()
 
     def _check_parameters(self) -> None:
@@ -444,7 +445,7 @@ class MOD(BatchLearner, LinearLearner):
     def _joint_pursuit(self, n_atoms: int, n_nonzero: int | None) -> Pursuit:
         return super()._joint_pursuit(n_atoms, n_nonzero) if self._is_greedy else self._pursuit()
 
-    def _update(self, in_memory: bool = True) -> Any:
+    def _update(self) -> Any:
         return LeastSquares() if self.alpha is None else BlockDescent(float(self.alpha))
 
     def _check_parameters(self) -> None:
