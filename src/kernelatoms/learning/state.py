@@ -149,9 +149,15 @@ def unit_rows(rows: Array) -> Array:
 def atoms_from_rows(X: Array, n_atoms: int, rng: np.random.RandomState) -> Array:
     """Return random training rows at unit norm (how both papers start), zero rows last."""
     order = rng.permutation(len(X))
-    is_zero = to_numpy(~X.any(axis=1))[order]
+    is_zero = ~_nonzero(X)[order]
     order = np.concatenate([order[~is_zero], order[is_zero]])
     return unit_rows(X[order[:n_atoms]])
+
+
+def _nonzero(X: Array) -> NDArray[np.bool_]:
+    """Return which rows have a value other than 0."""
+    found: NDArray[np.bool_] = to_numpy(machine(X).map_rows(lambda rows: rows.any(axis=1), X))
+    return found
 
 
 def atoms_from_sums(X: Array, n_atoms: int, n_terms: int, rng: np.random.RandomState) -> Array:
@@ -159,7 +165,7 @@ def atoms_from_sums(X: Array, n_atoms: int, n_terms: int, rng: np.random.RandomS
 
     As in Fig. 3 of the kernel dictionary learning paper.
     """
-    rows = np.flatnonzero(to_numpy(X.any(axis=1)))
+    rows = np.flatnonzero(_nonzero(X))
     rows = rows if len(rows) else np.arange(len(X))
     drawn = np.stack([rng.permutation(rows)[:n_terms] for _ in range(n_atoms)])
     total = X[drawn[:, 0]]
