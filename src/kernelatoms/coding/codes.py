@@ -98,8 +98,9 @@ class PaddedCodes(Codes):
         values = np.empty(len(indices), self.dtype, like=self.values)
 
         def work(start: int, stop: int) -> None:
-            own, used = slice(indptr[start], indptr[stop]), self.indices[start:stop] >= 0
-            indices[own], values[own] = self.indices[start:stop][used], self.values[start:stop][used]
+            own, part = slice(indptr[start], indptr[stop]), slice(start, stop)
+            used = self.indices[part] >= 0
+            indices[own], values[own] = self.indices[part][used], self.values[part][used]
 
         machine(values).for_rows(n, _ROWS_AT_ONCE, work)
         return as_csr(values, indices, indptr, self.n_atoms)

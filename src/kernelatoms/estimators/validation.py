@@ -21,7 +21,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from kernelatoms.engine import Array, cpu, is_array, is_device_array
+from kernelatoms.engine import Array, is_array, is_device_array, machine
 from kernelatoms.estimators.devices.conversion import enter
 from kernelatoms.features.memory import check_fits
 from kernelatoms.similarity.base import plain_number
@@ -313,7 +313,7 @@ def _is_finite(X: Any, options: Mapping[str, Any]) -> bool:
     """
     if type(X) is not np.ndarray or X.ndim != 2 or X.dtype not in FLOATS:
         return False
-    return _type(X, options["dtype"]) == X.dtype and cpu.all_finite(X)
+    return _type(X, options["dtype"]) == X.dtype and bool(machine(X).all_finite(X))
 
 
 def _validated_on_device(estimator: Any, X: Any, y: Any, **options: Any) -> Any:

@@ -52,9 +52,7 @@ def _known(X: Array) -> tuple[Array, Any]:
     return X, machine(X).spread(X) if len(X) else None
 
 
-def _one_over(
-    mean_square: Callable[[Any], float], X: Array, spread: Any, n_features: int
-) -> float:
+def _one_over(mean_square: Callable[[Any], float], X: Array, spread: Any, n_features: int) -> float:
     """Return 1 over n_features times a mean square of values, also where squares do not fit."""
     largest, unit = max(-spread.lowest, spread.highest), 1.0
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):

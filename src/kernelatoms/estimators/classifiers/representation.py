@@ -240,9 +240,7 @@ class RepresentationClassifier(CodeClassifier, NeighborParameters, Estimator):
         return by_rows(self._residuals, X, self)
 
     def _residuals(self, X: Any) -> Array:
-        return np.concatenate(
-            self._represent(self._validated(X), lambda _rows, _near, found: found.parts.residuals())
-        )
+        return np.concatenate(self._seen_in(X, lambda found: found.parts.residuals()))
 
     def codes(self, X: Any) -> scipy.sparse.csr_array:
         """Return the coefficients of every row over the training rows (``dictionary_``).
@@ -259,7 +257,7 @@ class RepresentationClassifier(CodeClassifier, NeighborParameters, Estimator):
         return by_rows(self._codes, X, self)
 
     def _codes(self, X: Any) -> scipy.sparse.csr_array:
-        return stacked_csr(self._represent(self._validated(X), lambda _rows, _near, found: found.codes()))
+        return stacked_csr(self._seen_in(X, lambda found: found.codes()))
 
     def errors(self, X: Any) -> Array:
         """Return what a robust code leaves unexplained: the wrong entries of rows.
@@ -281,9 +279,11 @@ class RepresentationClassifier(CodeClassifier, NeighborParameters, Estimator):
         return by_rows(self._errors, X, self)
 
     def _errors(self, X: Any) -> Array:
-        return np.concatenate(
-            self._represent(self._validated(X), lambda _rows, _near, found: np.asarray(found.errors))
-        )
+        return np.concatenate(self._seen_in(X, lambda found: np.asarray(found.errors)))
+
+    def _seen_in(self, X: Any, see: Callable[[Represented], Any]) -> list[Any]:
+        """Return what is seen in the codes of blocks of rows."""
+        return self._represent(self._validated(X), lambda rows, near, found: see(found))
 
     def _explained(self, X: Array) -> list[Explanation]:
         coder: RowCoder = self._fitted(X)
@@ -325,7 +325,9 @@ class RepresentationClassifier(CodeClassifier, NeighborParameters, Estimator):
         self._warn_unconverged([gaps for _, gaps in each])
         return np.concatenate([shares for shares, _ in each])
 
-    def _represent(self, X: Array, see: Callable[[Array, Near | None, Represented], Any]) -> Any:
+    def _represent(
+        self, X: Array, see: Callable[[Array, Near | None, Represented], Any]
+    ) -> list[Any]:
         """Return ``see(rows, near, found)`` of blocks of checked rows and their codes, in a list.
 
         ``near`` are the training rows that each may use, None for all.

@@ -71,7 +71,8 @@ class RowCoder:
 
         Rows are ``scaled`` first; ``near`` are the atoms that each may use, None for all.
         """
-        dictionary, locality, found = self.dictionary, self.locality, {}
+        dictionary, locality = self.dictionary, self.locality
+        found: dict[int, Any] = {}
 
         def rows_of(start: int, stop: int) -> Array:
             return scaled(X[start:stop].astype(dictionary.rows.dtype, copy=False))

@@ -30,8 +30,8 @@ from kernelatoms.estimators.validation import (
     check_choice,
     check_complete,
     check_count,
-    check_signals,
     check_real,
+    check_signals,
     dense_rows,
     refuse_unused,
 )
@@ -313,7 +313,7 @@ def lasso_path(
     """
     check_flag("positive", positive)
     check_real("gap_tol", gap_tol, low=0, low_open=True)
-    kernel_parameters = {
+    kernel_parameters: dict[str, Any] = {
         "gamma": gamma, "degree": degree, "coef0": coef0, "kernel_params": kernel_params,
     }  # fmt: skip
 
