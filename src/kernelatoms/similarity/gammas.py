@@ -40,7 +40,9 @@ def gamma_by_norms(X: Array) -> float:
     values, found = _known(X)
     if found is None or found.lowest == found.highest == 0:
         return 1.0
-    return _one_over(lambda spread: spread.variance + spread.mean**2, values, found, X.shape[1])
+    return _one_over(
+        lambda spread: spread.variance + spread.mean * spread.mean, values, found, X.shape[1]
+    )
 
 
 def _known(X: Array) -> tuple[Array, Any]:

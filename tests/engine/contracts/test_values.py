@@ -1,4 +1,4 @@
-"""All values looked at once: finite or not, their range, mean and variance, how often each is there."""
+"""All values looked at once: finite or not, range, mean and variance, how often each is there."""
 
 import zlib
 
