@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import oracles.ksad
-from kernelatoms.coding import LinearProblem
+from kernelatoms.coding.problem import linear_problems
 from kernelatoms.coding.pursuits import Threshold
 from kernelatoms.learning import ksad
 from kernelatoms.learning.ksad import (
@@ -194,7 +194,7 @@ def test_without_discrimination_it_is_the_unsupervised_learner(rng):
     one = learn_ksad(X, labels, Z, Weights(0.4, 0.0, 1.0), max_iter=6, tol=0)
     other = LearnerState.start(Z)
     learn(
-        lambda atoms: LinearProblem(X, atoms, complete=True), X, Threshold(0.2), Procrustes(0.4),
+        linear_problems, X, Threshold(0.2), Procrustes(0.4),
         other, max_iter=6, tol=0,
     )  # fmt: skip
     np.testing.assert_allclose(one.dictionary, other.dictionary, atol=1e-8)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelatoms import KSVD
-from kernelatoms.coding.problem import LinearProblem
+from kernelatoms.coding.problem import LinearProblem, linear_problems
 from kernelatoms.coding.pursuits import OMP
 from kernelatoms.learning.ksvd import (
     KSVDUpdate,
@@ -25,7 +25,7 @@ from oracles.supervised import ridge_map, stacked
 def learned(rows, start, passes):
     state = LearnerState.start(start)
     learn(
-        lambda atoms: LinearProblem(rows, atoms, complete=True), rows, OMP(3), KSVDUpdate(), state,
+        linear_problems, rows, OMP(3), KSVDUpdate(), state,
         max_iter=passes, tol=0,
     )  # fmt: skip
     return state
@@ -149,7 +149,7 @@ def test_unused_atoms_become_rows_of_their_class(rng):
     start = np.vstack([np.zeros((1, 4)), np.eye(4)[:1], np.eye(4)[1:3]])  # the first is never used
     state = LearnerState.start(start)
     learn(
-        lambda atoms: LinearProblem(X, atoms, complete=True), X, OMP(1), KSVDUpdate(), state,
+        linear_problems, X, OMP(1), KSVDUpdate(), state,
         max_iter=1, tol=0, groups=(labels, owners),
     )  # fmt: skip
     unit = X / np.linalg.norm(X, axis=1, keepdims=True)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from kernelatoms import KSCDL, KSVD, MOD, KernelKSVD
 from kernelatoms.coding import OMP, Lasso, LinearProblem, omp
+from kernelatoms.coding.problem import linear_problems
 from kernelatoms.learning.ksvd import KSVDUpdate
 from kernelatoms.learning.loop import UpdateResult, has_converged, learn, learn_batch
 from kernelatoms.learning.mod import BlockDescent, LeastSquares
@@ -22,7 +23,7 @@ def start_of(X, n_atoms):
 
 
 def passes(X, state, pursuit, update, n):
-    learn(lambda D: LinearProblem(X, D), X, pursuit, update, state, max_iter=n, tol=0)
+    learn(linear_problems, X, pursuit, update, state, max_iter=n, tol=0)
 
 
 class Astray(KSVDUpdate):
@@ -36,7 +37,7 @@ class Astray(KSVDUpdate):
         updated = super().apply(rows, codes, dictionary)
         if len(self.met) >= 2:
             codes = omp(LinearProblem(rows, self.start), 3)
-            updated = UpdateResult(self.start, codes, float(codes.error.sum()))
+            updated = UpdateResult(self.start, float(codes.error.sum()), codes=codes)
         self.met.append(updated)
         return updated
 
@@ -45,7 +46,7 @@ def test_the_objective_is_what_passes_reached_and_the_best_counts(rng):
     X = rng.standard_normal((60, 10))
     state = start_of(X, 15)
     update = Astray(state.dictionary)
-    learn(lambda D: LinearProblem(X, D), X, OMP(3), update, state, max_iter=20, tol=0)
+    learn(linear_problems, X, OMP(3), update, state, max_iter=20, tol=0)
     reached = [updated.objective for updated in update.met]
     assert state.objective == reached
     assert reached[2] > reached[1]  # it really rose, and is told
@@ -129,7 +130,7 @@ def test_pairs_that_make_no_sense_are_refused(rng):
 
 def batches(X, state, n_atoms=None, decay=1.0, pursuit=None):
     learn_batch(
-        lambda D: LinearProblem(X, D), X, pursuit or OMP(1), LeastSquares(), state,
+        linear_problems, X, pursuit or OMP(1), LeastSquares(), state,
         n_atoms=n_atoms or len(state.dictionary), decay=decay,
     )  # fmt: skip
 

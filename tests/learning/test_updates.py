@@ -126,18 +126,26 @@ def test_an_atom_that_is_not_needed_gets_no_coefficients():
     np.testing.assert_array_equal(D, np.eye(2))
 
 
+def improved(update, X, codes, D):
+    """Improve a dictionary by all rows."""
+    if hasattr(update, "solve"):
+        return update.solve(update.sums(X, codes), D)
+    return update.apply(X, codes, D)
+
+
 @pytest.mark.parametrize("update", [LeastSquares(), KSVDUpdate(), KSVDUpdate(exact=True)])
 @given(seed=st.integers(0, 2**31), dtype=st.sampled_from([np.float32, np.float64]))
 def test_a_dictionary_step_never_raises_the_error(update, seed, dtype):
     X, D, codes = coded(seed, dtype=dtype)
     before = error(X, D, codes)
-    updated = update.apply(X, codes, D)
+    updated = improved(update, X, codes, D)
     assert updated.objective <= before * (1 + 20 * np.finfo(dtype).eps)
-    after = error(X, updated.dictionary, updated.codes)
-    assert updated.objective == pytest.approx(after, rel=1e-4)
-    best = oracles.learning.mod(X, codes.to_dense())
     if isinstance(update, LeastSquares):
+        best = oracles.learning.mod(X, codes.to_dense())
         assert updated.objective == pytest.approx(error(X, best, codes), rel=1e-3)
+    else:
+        after = error(X, updated.dictionary, updated.codes)
+        assert updated.objective == pytest.approx(after, rel=1e-4)
 
 
 @given(
@@ -157,7 +165,7 @@ def test_block_descent_never_raises_the_l1_objective(seed, alpha, positive, dtyp
     def objective(D):
         return 0.5 * ((X - W @ D) ** 2).sum() + alpha * np.abs(W).sum()
 
-    updated = BlockDescent(alpha).apply(X, codes, D)
+    updated = improved(BlockDescent(alpha), X, codes, D)
     assert updated.objective == pytest.approx(objective(updated.dictionary.astype(float)), rel=1e-5)
     assert updated.objective <= objective(D.astype(float)) * (1 + 20 * np.finfo(dtype).eps)
     assert np.linalg.norm(updated.dictionary, axis=1).max() <= 1 + 10 * np.finfo(dtype).eps
@@ -167,7 +175,7 @@ def test_mod_is_least_squares(rng):
     X, D, codes = coded(rng)
     W = codes.to_dense()
     expected = oracles.learning.mod(X, W)
-    new, norms, _ = best_dictionaries([LeastSquares().accumulate(X, codes)], [D])[0]
+    new, norms, _ = best_dictionaries([LeastSquares().sums(X, codes)], [D])[0]
     np.testing.assert_allclose((W * norms) @ new, W @ expected, atol=1e-9)
 
 

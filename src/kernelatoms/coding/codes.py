@@ -48,6 +48,11 @@ class Codes:
         """How many coefficients are not 0, over all signals."""
         return int(self.uses().sum())
 
+    def compressed(self) -> tuple[NDArray[np.int64], NDArray[np.integer], Array]:
+        """Return the coefficients signal after signal: where those of each begin, atoms, values."""
+        W = self.to_csr()
+        return W.indptr, W.indices, W.data
+
     def to_csr(self) -> scipy.sparse.csr_array:
         """Return the (n_signals, n_atoms) matrix of coefficients, indices sorted."""
         raise NotImplementedError
@@ -84,15 +89,19 @@ class PaddedCodes(Codes):
     indices: NDArray[np.int32]
     values: Array
 
-    def to_csr(self) -> scipy.sparse.csr_array:
-        """Return the (n_signals, n_atoms) matrix of coefficients, indices sorted."""
+    def compressed(self) -> tuple[NDArray[np.int64], NDArray[np.integer], Array]:
+        """Return the coefficients signal after signal: where those of each begin, atoms, values."""
         used = self.indices >= 0
         if used.all():  # the most common case, and no places to look for
             n, k = self.indices.shape
             indptr = np.arange(0, n * k + 1, max(k, 1), dtype=np.int64, like=self.indices)
-            return as_csr(self.values.reshape(-1), self.indices.reshape(-1), indptr, self.n_atoms)
-        indptr = row_starts(used.sum(axis=1))
-        return as_csr(self.values[used], self.indices[used], indptr, self.n_atoms)
+            return indptr, self.indices.reshape(-1), self.values.reshape(-1)
+        return row_starts(used.sum(axis=1)), self.indices[used], self.values[used]
+
+    def to_csr(self) -> scipy.sparse.csr_array:
+        """Return the (n_signals, n_atoms) matrix of coefficients, indices sorted."""
+        indptr, indices, values = self.compressed()
+        return as_csr(values, indices, indptr, self.n_atoms)
 
     def to_ragged(self) -> "RaggedCodes":
         """Return the same codes without their padding."""
@@ -117,6 +126,10 @@ class RaggedCodes(Codes):
     indptr: NDArray[np.int64]
     indices: NDArray[np.int32]
     values: Array
+
+    def compressed(self) -> tuple[NDArray[np.int64], NDArray[np.integer], Array]:
+        """Return the coefficients signal after signal: where those of each begin, atoms, values."""
+        return self.indptr, self.indices, self.values
 
     def to_csr(self) -> scipy.sparse.csr_array:
         """Return the (n_signals, n_atoms) matrix of coefficients, indices sorted."""

@@ -207,6 +207,19 @@ class LinearProblem(_SignalsOverAtoms):
         return *engine.rescale_rows(rows, outside, self.dtype), energy
 
 
+def linear_problems(dictionary: Array, n_signals: int) -> Callable[[Array], LinearProblem]:
+    """Return how to pose problems of blocks of complete rows, ``n_signals`` in all.
+
+    What they share (Gram matrix, transposed atoms) is computed here, once and before threads ask.
+    """
+    atoms = LinearAtoms(dictionary)
+    itemsize = dictionary.dtype.itemsize
+    if not machine(dictionary).prefers_no_gram(len(dictionary), n_signals, 1, itemsize):
+        _ = atoms.gram
+    _ = atoms.norms2, atoms.columns
+    return lambda rows: LinearProblem(rows, atoms, complete=True)
+
+
 def _scaled(corr: Array, exponents: NDArray[np.int32] | None) -> Array:
     """Return inner products of signals divided by powers of two as those of the signals."""
     if exponents is None:

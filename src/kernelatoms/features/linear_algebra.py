@@ -16,6 +16,8 @@ times W is faster than W times a thin block.
 See docs/decisions/024-indefinite-kernels.md and docs/decisions/017-block-krylov.md.
 """
 
+from collections.abc import Iterable
+
 import numpy as np
 import scipy.linalg
 
@@ -259,9 +261,9 @@ OVERFLOW = (
 _LEAST_SQUARES = 2.0**-1000
 
 
-def check_squares(rows: Array, energy: float) -> None:
+def check_squares(energy: float, blocks: Iterable[Array]) -> None:
     """Refuse rows that are not zero if ``energy``, the sum of their squares, nearly underflows."""
-    if energy < _LEAST_SQUARES and np.any(rows):
+    if energy < _LEAST_SQUARES and any(np.any(rows) for rows in blocks):
         raise ValueError(
             "The squared norms of X underflow float64: all together they are "
             f"{float(energy):.2g}; scale X up."

@@ -31,7 +31,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from kernelatoms.coding.lasso import lasso
-from kernelatoms.coding.problem import GivenProblem, LinearProblem
+from kernelatoms.coding.problem import GivenProblem, linear_problems
 from kernelatoms.coding.pursuits import Lasso
 from kernelatoms.engine import Array, machine
 from kernelatoms.learning.loop import PassObserver, each_pass, learn, worst_of_groups
@@ -116,8 +116,8 @@ def class_atoms(data: Labelled, atoms: Array, l1: float, *, max_iter: int, tol: 
         state = LearnerState.start(atoms[data.own(c)])
         alpha = l1 / 4  # the weight beside half of |X_i - D_i G|^2
         learn(
-            lambda own: LinearProblem(rows, own, complete=True), rows, Lasso(alpha),
-            BlockDescent(alpha), state, max_iter=max_iter, tol=tol,
+            linear_problems, rows, Lasso(alpha), BlockDescent(alpha), state, max_iter=max_iter,
+            tol=tol,
         )  # fmt: skip
         return state.best
 

@@ -277,7 +277,7 @@ class GradientStep:
             self.kernel, rows, codes.to_csr(), dictionary, self.alpha, max_norm=self.max_norm,
             past=None if past is None else decay * past,
         )  # fmt: skip
-        return UpdateResult(step.atoms, codes, step.objective, step.curvature)
+        return UpdateResult(step.atoms, step.objective, step.curvature)
 
     def clear_atoms(self, sums: Array, atoms: NDArray[np.intp]) -> Array:
         """Return the curvature without any use of these atoms."""
@@ -316,7 +316,7 @@ class PlainStep(GradientStep):
             moved = dictionary - self.step / steepest * gradient
             dictionary = project_to_ball(moved, self.max_norm)
             objective = sums.constant + coded_loss(self.kernel, rows, W, sums.gram, dictionary)
-        return UpdateResult(dictionary, codes, objective, curvature)
+        return UpdateResult(dictionary, objective, curvature)
 
     def new_atoms(self, rows: Array) -> Array | None:
         """Return None: nothing replaces an atom."""

@@ -27,7 +27,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from kernelatoms.coding.codes import Codes, PaddedCodes
-from kernelatoms.coding.problem import LinearProblem
+from kernelatoms.coding.problem import linear_problems
 from kernelatoms.coding.pursuits import OMP
 from kernelatoms.engine import Array, is_device_array, machine
 from kernelatoms.learning.loop import UpdateResult, learn
@@ -94,7 +94,7 @@ class KSVDUpdate:
             if exponent:
                 R, values = np.ldexp(R, exponent), np.ldexp(values, exponent)
             codes = replace(codes, values=values, error=engine.squared_norms(R))
-            results.append(UpdateResult(new, codes, float(codes.error.sum())))
+            results.append(UpdateResult(new, float(codes.error.sum()), codes=codes))
         return results
 
     def new_atoms(self, rows: Array) -> Array:
@@ -135,8 +135,7 @@ def class_atoms(
         state = LearnerState.start(atoms_from_rows(rows, int(counts[c]), rng), rng)
         pursuit = OMP(min(n_nonzero, int(counts[c])))
         learn(
-            lambda atoms: LinearProblem(rows, atoms, complete=True), rows, pursuit, KSVDUpdate(),
-            state, max_iter=max_iter, tol=tol,
+            linear_problems, rows, pursuit, KSVDUpdate(), state, max_iter=max_iter, tol=tol,
         )  # fmt: skip
         return state.best
 

@@ -1,15 +1,21 @@
 """Alternate coding and updating: one loop for all learners.
 
+A pass codes all rows and improves the dictionary. For updates from sums (``AdditiveUpdate``) it is
+a reduction: threads take blocks of rows, code them and sum up what the update needs to know, the
+sums are added along a tree (``rows``), and the update solves for the dictionary. No more of the
+rows than a block per thread need be in memory. Updates that look at rows and codes together
+(``ResidentUpdate``) need all of them there.
+
 An update cannot raise the objective; a greedy pursuit can, because newly picked atoms may serve a
 signal worse than its old ones. Keeping old codes where they are better would tie the dictionary to
 stale codes. So every pass codes anew, and the state keeps the best pass.
 
-See docs/decisions/032-fresh-codes.md.
+See docs/decisions/032-fresh-codes.md and docs/decisions/042-blocks-and-sums.md.
 """
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,28 +23,38 @@ from numpy.typing import NDArray
 from kernelatoms.coding.codes import Codes
 from kernelatoms.coding.problem import CodingProblem
 from kernelatoms.coding.pursuits import Pursuit
-from kernelatoms.engine import Array, machine
+from kernelatoms.engine import Array, is_device_array, machine
 from kernelatoms.features.linear_algebra import check_squares
+from kernelatoms.learning.pass_sums import PassSums
 from kernelatoms.learning.state import LearnerState, worst_represented
+from kernelatoms.rows import ArrayRows, RowSource
+
+#: Returns how problems of blocks of rows over a dictionary are posed, about so many rows in all.
+Problems = Callable[[Array, int], Callable[[Array], CodingProblem]]
 
 #: The group of every row (n_samples,), and of every atom (n_atoms,).
 Groups = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 # Learning ends when this many passes together lower the objective by no more than ``tol``.
 _PATIENCE = 3
+# Blocks of a pass: about so many, of at least so many rows, and of at most so many bytes.
+_BLOCKS, _FEWEST_ROWS, _BLOCK_BYTES = 64, 256, 1 << 23
+# And a block takes milliseconds to code: so many products of numbers at least.
+_FEWEST_PRODUCTS = 1 << 24
 
 
 class UpdateResult(NamedTuple):
-    """What an update made of a dictionary and codes.
+    """What an update made of a dictionary.
 
-    ``codes`` are those over the new dictionary (coefficients may be updated; their errors must rank
-    signals), ``objective`` is theirs, ``sums`` are sums over rows, if the update has any.
+    ``objective`` is that of the codes over the new dictionary, their coefficients updated where the
+    update does so; ``sums`` are sums over rows, if the update has any; ``codes`` are the updated
+    codes, if there are any, whose errors rank signals.
     """
 
     dictionary: Array
-    codes: Codes
     objective: float
     sums: Any = None
+    codes: Codes | None = None
 
 
 class Update(Protocol):
@@ -47,15 +63,30 @@ class Update(Protocol):
     #: The pursuits from whose codes it can learn.
     accepts: tuple[type, ...]
 
-    def apply(self, rows: Array, codes: Codes, dictionary: Array) -> UpdateResult:
-        """Improve a dictionary, all rows and their codes at hand."""
-
     def new_atoms(self, rows: Array) -> Array | None:
         """Return rows as atoms; None if atoms cannot be chosen one by one."""
 
 
+class ResidentUpdate(Update, Protocol):
+    """An update that looks at all rows and their codes together."""
+
+    def apply(self, rows: Array, codes: Codes, dictionary: Array) -> UpdateResult:
+        """Improve a dictionary, all rows and their codes at hand."""
+
+
+@runtime_checkable
+class AdditiveUpdate(Update, Protocol):
+    """An update from sums over rows, which add up over blocks, files and machines."""
+
+    def sums(self, rows: Array, codes: Codes) -> Any:
+        """Return the sums over these rows, which have ``+`` and an ``energy``, sum |x|^2."""
+
+    def solve(self, sums: Any, dictionary: Array) -> UpdateResult:
+        """Improve the dictionary whose codes were summed up."""
+
+
 class BatchUpdate(Update, Protocol):
-    """An update that also learns from one batch after another, through sums over rows."""
+    """An update that learns from one batch after another, through sums over rows."""
 
     def take_batch(
         self, rows: Array, codes: Codes, dictionary: Array, past: Any, decay: float
@@ -80,12 +111,15 @@ class PassObserver(Protocol):
 
 
 class UpdateRequest(NamedTuple):
-    """What a run waits for: the result of ``update.apply(rows, codes, dictionary)``."""
+    """What a run waits for: ``update.solve(*given)``, or ``update.apply(*given)``."""
 
-    update: Update
-    rows: Array
-    codes: Codes
-    dictionary: Array
+    update: Any
+    given: tuple[Any, ...]
+
+    @property
+    def method(self) -> str:
+        """The name of the update's method."""
+        return "solve" if isinstance(self.update, AdditiveUpdate) else "apply"
 
 
 #: Learns by passes; yields each update that it wants to have made, and is sent the result.
@@ -93,8 +127,8 @@ Run = Generator[UpdateRequest, UpdateResult, Any]
 
 
 def passes(
-    problem_of: Callable[[Array], CodingProblem],
-    rows: Array,
+    problems: Problems,
+    rows: RowSource | Array,
     pursuit: Pursuit,
     update: Update,
     state: LearnerState,
@@ -109,13 +143,13 @@ def passes(
 
     Parameters
     ----------
-    problem_of : callable
-        Returns the problem of coding the rows over a dictionary.
-    rows : array of shape (n_samples, n_features)
-        The signals, or their coordinates in a feature space.
+    problems : callable
+        Returns how problems over a dictionary are posed: ``coding.linear_problems``.
+    rows : RowSource, or array of shape (n_samples, n_features)
+        The signals, or their coordinates in a feature space; an array for a ``ResidentUpdate``.
     pursuit : Pursuit
         How rows are coded.
-    update : Update
+    update : AdditiveUpdate or ResidentUpdate
         How a dictionary is improved, given codes.
     state : LearnerState
         Where to start; changed.
@@ -130,21 +164,85 @@ def passes(
         Called before and after every pass; may stop learning.
     groups : pair of arrays, optional
         The groups of rows and atoms: unused atoms are then replaced by rows of their own group.
+        For a ``ResidentUpdate``.
 
     Yields
     ------
     UpdateRequest
         One per pass; the run goes on when it is sent the ``UpdateResult``.
     """
-    _check(pursuit, update, rows)
+    _check_codes(pursuit, update)
+    one_pass = _sum_up if isinstance(update, AdditiveUpdate) else _look_at_all
     for _ in each_pass(state, max_iter, tol=tol, change_tol=change_tol, observer=observer):
-        # Spinning BLAS threads would take a core from the next pursuit.
-        with machine(rows).one_blas_thread():
-            codes = pursuit(problem_of(state.dictionary))
-        result = yield UpdateRequest(update, rows, codes, state.dictionary)
-        unused = state.record_pass(result.dictionary, result.objective, codes.uses(), result.sums)
-        # No code uses these atoms, so replacing them does not change the objective.
-        replace_dead_atoms(state, unused, rows, result.codes.error, update, groups)
+        yield from one_pass(problems, rows, pursuit, update, state, groups)
+
+
+def _sum_up(
+    problems: Problems,
+    rows: RowSource | Array,
+    pursuit: Pursuit,
+    update: Any,
+    state: LearnerState,
+    groups: Groups | None,
+) -> Run:
+    """Do a pass as a reduction over blocks of rows."""
+    assert groups is None, "sums over rows know no groups"
+    source = rows if isinstance(rows, RowSource) else ArrayRows(rows)
+    n_rows, n_atoms = source.count(), len(state.dictionary)
+
+    def work(block: Array, start: int) -> PassSums:
+        codes = pursuit(problem_of(block))
+        return PassSums.of(update.sums(block, codes), codes, start)
+
+    # Spinning BLAS threads would take a core from the pursuits.
+    with machine(state.dictionary).one_blas_thread():
+        problem_of = problems(state.dictionary, n_rows)
+        total = source.reduce(work, block_rows=block_rows(source, n_atoms))
+        check_squares(total.sums.energy, source)
+    result = yield UpdateRequest(update, (total.sums, state.dictionary))
+    unused = state.record_pass(result.dictionary, result.objective, total.uses, result.sums)
+    # No code uses these atoms, so replacing them does not change the objective.
+    worst = total.worst.rows[: len(unused)]
+    replace_dead_atoms(state, unused[: len(worst)], lambda: source.take(worst), update)
+
+
+def _look_at_all(
+    problems: Problems,
+    rows: RowSource | Array,
+    pursuit: Pursuit,
+    update: Any,
+    state: LearnerState,
+    groups: Groups | None,
+) -> Run:
+    """Do a pass with all rows and their codes at hand."""
+    assert not isinstance(rows, RowSource), f"{type(update).__name__} needs all rows in memory"
+    if not state.objective:
+        check_squares(float(machine(rows).squared_norms(rows).sum()), [rows])
+    with machine(rows).one_blas_thread():
+        codes = pursuit(problems(state.dictionary, len(rows))(rows))
+    result = yield UpdateRequest(update, (rows, codes, state.dictionary))
+    unused = state.record_pass(result.dictionary, result.objective, codes.uses(), result.sums)
+    error = (codes if result.codes is None else result.codes).error
+    if groups is None:
+        worst = worst_represented(error, len(unused))
+        unused = unused[: len(worst)]
+    else:
+        unused, worst = worst_of_groups(unused, error, groups)
+    replace_dead_atoms(state, unused, lambda: rows[worst], update)
+
+
+def block_rows(rows: RowSource, n_atoms: int) -> int:
+    """Return how many rows a thread takes at once in a pass, the same for any number of threads.
+
+    Few enough for 64 blocks, so that 16 threads end together; but no fewer than there are atoms,
+    since sums are larger then than the rows. Rows of a device are worked on all together.
+    """
+    n_rows, n_features = rows.count(), rows.n_features
+    if is_device_array(getattr(rows, "array", None)):
+        return max(n_rows, 1)
+    fewest = max(_FEWEST_ROWS, n_atoms, _FEWEST_PRODUCTS // max(1, n_atoms * n_features))
+    most = max(fewest, _BLOCK_BYTES // max(1, n_features * rows.dtype.itemsize))
+    return min(max(fewest, -(-n_rows // _BLOCKS)), most)
 
 
 def each_pass(
@@ -181,9 +279,9 @@ def run(learning: Run) -> Any:
     result: Any = None
     try:
         while True:
-            update, rows, codes, dictionary = learning.send(result)
-            with machine(rows).one_blas_thread():
-                result = update.apply(rows, codes, dictionary)
+            request = learning.send(result)
+            with machine(request.given[-1]).one_blas_thread():
+                result = getattr(request.update, request.method)(*request.given)
     except StopIteration as end:
         return end.value
 
@@ -232,12 +330,13 @@ def _apply_all(requests: list[UpdateRequest]) -> list[UpdateResult]:
     """Return the results of updates of one kind, made together where the update can."""
     if not requests:
         return []
-    update = requests[0].update
-    asked = [(one.rows, one.codes, one.dictionary) for one in requests]
-    if hasattr(update, "apply_all"):
-        results: list[UpdateResult] = update.apply_all(asked)
+    update, method = requests[0].update, requests[0].method
+    if hasattr(update, f"{method}_all"):
+        results: list[UpdateResult] = getattr(update, f"{method}_all")(
+            [request.given for request in requests]
+        )
         return results
-    return [one.update.apply(*given) for one, given in zip(requests, asked, strict=True)]
+    return [getattr(one.update, method)(*one.given) for one in requests]
 
 
 def has_converged(objective: list[float], tol: float) -> bool:
@@ -249,7 +348,7 @@ def has_converged(objective: list[float], tol: float) -> bool:
 
 
 def learn_batch(
-    problem_of: Callable[[Array], CodingProblem],
+    problems: Problems,
     rows: Array,
     pursuit: Pursuit,
     update: BatchUpdate,
@@ -262,14 +361,15 @@ def learn_batch(
 
     Parameters
     ----------
-    problem_of, rows, pursuit, update, state
+    problems, rows, pursuit, update, state
         As in ``learn``.
     n_atoms : int
         The number of atoms: while there are fewer, rows of the batch become atoms.
     decay : float
         The weight of earlier batches.
     """
-    _check(pursuit, update, rows)
+    _check_codes(pursuit, update)
+    check_squares(float(machine(rows).squared_norms(rows).sum()), [rows])
     missing = min(n_atoms - len(state.dictionary), len(rows))
     if missing > 0:
         chosen = state.random_state.permutation(len(rows))[:missing]
@@ -279,12 +379,14 @@ def learn_batch(
         if state.sums is not None:
             state.sums = update.padded(state.sums, missing)
     with machine(rows).one_blas_thread():
-        codes = pursuit(problem_of(state.dictionary))
+        codes = pursuit(problems(state.dictionary, len(rows))(rows))
         updated = update.take_batch(rows, codes, state.dictionary, state.sums, decay)
     unused = state.record_batch(
         updated.dictionary, updated.objective, codes.uses(), updated.sums, len(rows), decay
     )
-    replaced = replace_dead_atoms(state, unused, rows, updated.codes.error, update)
+    worst = worst_represented(codes.error, len(unused))
+    unused = unused[: len(worst)]
+    replaced = replace_dead_atoms(state, unused, lambda: rows[worst], update)
     state.sums = update.clear_atoms(state.sums, replaced)
     return updated.objective
 
@@ -292,22 +394,15 @@ def learn_batch(
 def replace_dead_atoms(
     state: LearnerState,
     unused: NDArray[np.intp],
-    rows: Array,
-    error: Array,
+    worst: Callable[[], Array],
     update: Update,
-    groups: Groups | None = None,
 ) -> NDArray[np.intp]:
-    """Replace unused atoms by the worst represented signals; return which were replaced."""
-    if groups is None:
-        worst = worst_represented(error, len(unused))
-        replaced = unused[: len(worst)]
-    else:
-        replaced, worst = worst_of_groups(unused, error, groups)
-    new = update.new_atoms(rows[worst]) if len(replaced) else None
+    """Replace unused atoms by as many of the worst represented signals; return the replaced."""
+    new = update.new_atoms(worst()) if len(unused) else None
     if new is None:
-        return replaced[:0]
-    state.replace_atoms(replaced, new)
-    return replaced
+        return unused[:0]
+    state.replace_atoms(unused, new)
+    return unused
 
 
 def worst_of_groups(
@@ -324,12 +419,11 @@ def worst_of_groups(
     return np.concatenate(replaced), np.concatenate(worst)
 
 
-def _check(pursuit: Pursuit, update: Update, rows: Array) -> None:
-    """Refuse a pursuit from whose codes an update cannot learn, and rows that are too small."""
+def _check_codes(pursuit: Pursuit, update: Update) -> None:
+    """Refuse a pursuit from whose codes an update cannot learn."""
     if not isinstance(pursuit, update.accepts):
         accepted = " or ".join(kind.__name__ for kind in update.accepts)
         raise TypeError(
             f"{type(update).__name__} learns from codes by {accepted}, not by "
             f"{type(pursuit).__name__}."
         )
-    check_squares(rows, float(machine(rows).squared_norms(rows).sum()))

@@ -14,18 +14,16 @@ polar factor U V' of W'X = U S V' (Proposition 2, eq. (6), of the K-SAD paper).
 See docs/decisions/034-online-learning.md and docs/decisions/039-ksad-coordinates.md.
 """
 
-from dataclasses import replace
-
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from kernelatoms.coding.codes import Codes, DenseCodes, PaddedCodes
+from kernelatoms.coding.codes import Codes, DenseCodes
 from kernelatoms.coding.pursuits import OMP, Lasso, Threshold
 from kernelatoms.engine import Array, machine
 from kernelatoms.features.linear_algebra import solve_positive_all
 from kernelatoms.learning.loop import UpdateResult
-from kernelatoms.learning.moments import AdditiveUpdate, Moments
+from kernelatoms.learning.moments import Moments, UpdateFromMoments
 
 # Sweeps of block coordinate descent: with all rows, and after a batch, where sums are partly of old
 # codes and the last atoms are a good start.
@@ -35,31 +33,22 @@ _SWEEPS, _SWEEPS_A_BATCH = 20, 2
 _INERTIA = 1e-12
 
 
-class LeastSquares(AdditiveUpdate):
+class LeastSquares(UpdateFromMoments):
     """Replace all atoms by the best ones for greedy codes, at unit norm."""
 
     accepts: tuple[type, ...] = (OMP,)
 
-    def apply(self, rows: Array, codes: Codes, dictionary: Array) -> UpdateResult:
-        """Improve a dictionary, all rows and their codes at hand."""
-        return self.apply_all([(rows, codes, dictionary)])[0]
-
-    def apply_all(self, given: list[tuple[Array, Codes, Array]]) -> list[UpdateResult]:
-        """Improve many dictionaries, each with its rows and codes: small systems together."""
-        sums = [self.accumulate(rows, codes) for rows, codes, _ in given]
-        best = best_dictionaries(sums, [dictionary for *_, dictionary in given])
-        return [
-            _rescaled(rows, codes, *found)
-            for (rows, codes, _), found in zip(given, best, strict=True)
-        ]
-
-    def from_sums(self, sums: Moments, codes: Codes, dictionary: Array) -> UpdateResult:
+    def solve(self, sums: Moments, dictionary: Array) -> UpdateResult:
         """Return the solution of least squares."""
-        new, _, sums = best_dictionaries([sums], [dictionary])[0]
-        return UpdateResult(new, codes, sums.objective(new), sums)
+        return self.solve_all([(sums, dictionary)])[0]
+
+    def solve_all(self, given: list[tuple[Moments, Array]]) -> list[UpdateResult]:
+        """Return the solutions of many systems; small ones of a device are solved together."""
+        best = best_dictionaries([sums for sums, _ in given], [atoms for _, atoms in given])
+        return [UpdateResult(new, sums.objective(new), sums) for new, _, sums in best]
 
 
-class BlockDescent(AdditiveUpdate):
+class BlockDescent(UpdateFromMoments):
     """Improve one atom after another for l1 codes, none longer than 1."""
 
     accepts: tuple[type, ...] = (Lasso,)
@@ -67,39 +56,25 @@ class BlockDescent(AdditiveUpdate):
     def __init__(self, alpha: float) -> None:
         self.alpha = alpha
 
-    def apply(self, rows: Array, codes: Codes, dictionary: Array) -> UpdateResult:
-        """Improve a dictionary, all rows and their codes at hand."""
-        sums = self.accumulate(rows, codes)
-        new = self.solve(sums, dictionary, _SWEEPS)
-        R = rows - codes.to_csr() @ new
-        codes = replace(codes, error=machine(rows).squared_norms(R))
-        squares = float(codes.error.sum())
-        return UpdateResult(new, codes, 0.5 * squares + self.alpha * codes.l1_norm(), sums)
+    def solve(self, sums: Moments, dictionary: Array) -> UpdateResult:
+        """Return better atoms; unused ones do not change."""
+        return self._descend(sums, dictionary, _SWEEPS)
 
-    def from_sums(self, sums: Moments, codes: Codes, dictionary: Array) -> UpdateResult:
-        """Return better atoms."""
-        new = self.solve(sums, dictionary, _SWEEPS_A_BATCH)
-        objective = 0.5 * sums.objective(new) + self.alpha * sums.l1_norm
-        return UpdateResult(new, codes, objective, sums)
+    def take_batch(
+        self, rows: Array, codes: Codes, dictionary: Array, past: Moments | None, decay: float
+    ) -> UpdateResult:
+        """Improve a dictionary by a batch and the sums of earlier ones."""
+        sums = self.sums(rows, codes)
+        sums = sums if past is None else past.scaled(decay) + sums
+        return self._descend(sums, dictionary, _SWEEPS_A_BATCH)
+
+    def _descend(self, sums: Moments, dictionary: Array, n_sweeps: int) -> UpdateResult:
+        new = dictionary.copy()
+        machine(new).descend_atoms(sums.gram, sums.cross, new, n_sweeps)
+        return UpdateResult(new, 0.5 * sums.objective(new) + self.alpha * sums.l1_norm, sums)
 
     def _lengths(self, norms: Array) -> Array:
         return np.maximum(norms, 1.0)  # none longer than 1
-
-    def solve(self, sums: Moments, dictionary: Array, n_sweeps: int) -> Array:
-        """Return better atoms for the sums; unused ones do not change."""
-        new = dictionary.copy()
-        machine(new).descend_atoms(sums.gram, sums.cross, new, n_sweeps)
-        return new
-
-
-def _rescaled(rows: Array, codes: Codes, new: Array, norms: Array, sums: Moments) -> UpdateResult:
-    """Return new atoms, with codes rescaled by the norms that the atoms had."""
-    assert isinstance(codes, PaddedCodes)
-    values = (codes.values * norms[codes.indices]).astype(codes.values.dtype)
-    # From the rows themselves: a small difference of large sums would be rounding.
-    R = machine(rows).residuals(rows, new, codes.indices, values)
-    codes = replace(codes, values=values, error=machine(rows).squared_norms(R))
-    return UpdateResult(new, codes, float(codes.error.sum()), sums)
 
 
 def best_dictionaries(
@@ -139,7 +114,7 @@ def _better(
     return (D / norms[:, None]).astype(dictionary.dtype), norms, moments.with_atoms_scaled(norms)
 
 
-class Procrustes(AdditiveUpdate):
+class Procrustes(UpdateFromMoments):
     """Rotate an orthonormal dictionary to the best one for soft-threshold codes.
 
     ``l1_weight`` is that of |W|_1 beside |X - W Z|^2, for the objective alone.
@@ -150,7 +125,7 @@ class Procrustes(AdditiveUpdate):
     def __init__(self, l1_weight: float) -> None:
         self.l1_weight = l1_weight
 
-    def accumulate(self, rows: Array, codes: Codes) -> Moments:
+    def sums(self, rows: Array, codes: Codes) -> Moments:
         """Return the sums over these rows; of W'W only the diagonal, since no more is needed."""
         assert isinstance(codes, DenseCodes)
         W = codes.weights
@@ -161,27 +136,10 @@ class Procrustes(AdditiveUpdate):
             l1_norm=codes.l1_norm(),
         )
 
-    def apply(self, rows: Array, codes: Codes, dictionary: Array) -> UpdateResult:
-        """Improve a dictionary, all rows and their codes at hand."""
-        assert isinstance(codes, DenseCodes)
-        sums = self.accumulate(rows, codes)
-        new = rotate_to(sums.cross, dictionary)
-        error, weights = np.empty(len(rows)), codes.weights
-
-        def work(start: int, stop: int) -> None:
-            # From the rows themselves: a small difference of large sums would be rounding.
-            left = rows[start:stop] - weights[start:stop] @ new
-            error[start:stop] = machine(left).squared_norms(left)
-
-        machine(rows).for_blocks(len(rows), 2 * rows.shape[1], rows.itemsize, work)
-        objective = float(error.sum()) + self.l1_weight * sums.l1_norm
-        return UpdateResult(new, replace(codes, error=error), objective, sums)
-
-    def from_sums(self, sums: Moments, codes: Codes, dictionary: Array) -> UpdateResult:
+    def solve(self, sums: Moments, dictionary: Array) -> UpdateResult:
         """Return the best rotation."""
         new = rotate_to(sums.cross, dictionary)
-        objective = sums.objective(new) + self.l1_weight * sums.l1_norm
-        return UpdateResult(new, codes, objective, sums)
+        return UpdateResult(new, sums.objective(new) + self.l1_weight * sums.l1_norm, sums)
 
     def new_atoms(self, rows: Array) -> Array | None:
         """Return None: all atoms form one rotation, and none can be chosen by itself."""

@@ -36,8 +36,7 @@ class Moments:
     @classmethod
     def of(cls, X: Array, codes: Codes) -> "Moments":
         """Return the sums over these rows."""
-        W = codes.to_csr()
-        gram, cross = machine(X).sum_products(W.indptr, W.indices, W.data, X, codes.n_atoms)
+        gram, cross = machine(X).sum_products(*codes.compressed(), X, codes.n_atoms)
         return cls(gram, cross, float(machine(X).squared_norms(X).sum()), codes.l1_norm())
 
     def __add__(self, other: "Moments") -> "Moments":
@@ -79,27 +78,27 @@ class Moments:
     def objective(self, dictionary: Array) -> float:
         """Return |X - W D|^2."""
         D = dictionary.astype(np.float64, copy=False)
-        return float(self.energy - 2.0 * np.vdot(self.cross, D) + np.vdot(self.gram @ D, D))
+        left = self.energy - 2.0 * np.vdot(self.cross, D) + np.vdot(self.gram @ D, D)
+        return max(float(left), 0.0)  # below 0 only by rounding
 
 
-class AdditiveUpdate:
-    """The base of updates from moments: ``accumulate``, add, ``solve``."""
+class UpdateFromMoments:
+    """The base of updates from moments: ``sums``, add, ``solve``."""
 
-    def accumulate(self, rows: Array, codes: Codes) -> Moments:
+    def sums(self, rows: Array, codes: Codes) -> Moments:
         """Return the sums over these rows; those of several blocks add up."""
         return Moments.of(rows, codes)
+
+    def solve(self, sums: Moments, dictionary: Array) -> UpdateResult:
+        """Improve the dictionary whose codes were summed up over all rows."""
+        raise NotImplementedError
 
     def take_batch(
         self, rows: Array, codes: Codes, dictionary: Array, past: Moments | None, decay: float
     ) -> UpdateResult:
         """Improve a dictionary by a batch and the sums of earlier ones."""
-        sums = self.accumulate(rows, codes)
-        sums = sums if past is None else past.scaled(decay) + sums
-        return self.from_sums(sums, codes, dictionary)
-
-    def from_sums(self, sums: Moments, codes: Codes, dictionary: Array) -> UpdateResult:
-        """Improve a dictionary by sums over batches; ``codes`` are those of the last one."""
-        raise NotImplementedError
+        sums = self.sums(rows, codes)
+        return self.solve(sums if past is None else past.scaled(decay) + sums, dictionary)
 
     def clear_atoms(self, sums: Moments, atoms: NDArray[np.intp]) -> Moments:
         """Return the sums without these atoms."""

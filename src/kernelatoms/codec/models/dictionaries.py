@@ -20,7 +20,7 @@ from kernelatoms.codec.models.codec_model import CodecModel, ReadyModel
 from kernelatoms.codec.models.quantised import QuantisedBlock
 from kernelatoms.coding import OMP, Lasso
 from kernelatoms.coding.omp import omp
-from kernelatoms.coding.problem import KernelProblem, LinearProblem
+from kernelatoms.coding.problem import KernelProblem, LinearProblem, linear_problems
 from kernelatoms.engine import Array
 from kernelatoms.features.expansion import Expansion
 from kernelatoms.learning.gradients import GradientStep
@@ -265,12 +265,9 @@ def sparse_atoms(units: Array, error: float) -> Array:
     state = LearnerState.start(units[pivots[:n_atoms]], np.random.RandomState(0))
     pursuit = OMP(min(n_nonzero, n_atoms, m))
 
-    def problem(atoms: Array) -> LinearProblem:
-        return LinearProblem(units, atoms, complete=True)
-
-    learn(problem, units, pursuit, KSVDUpdate(), state, max_iter=_PASSES, tol=1e-4)
+    learn(linear_problems, units, pursuit, KSVDUpdate(), state, max_iter=_PASSES, tol=1e-4)
     atoms = state.best
-    used = pursuit(problem(atoms)).to_dense() != 0
+    used = pursuit(linear_problems(atoms, len(units))(units)).to_dense() != 0
     return atoms[_chained(used.T.astype(np.float64) @ used)]
 
 
@@ -301,7 +298,7 @@ def kernel_atoms(units: Array, gamma: float) -> Array:
     kernel = RBFKernel(gamma)
     state = LearnerState.start(start, np.random.RandomState(0))
     learn(
-        lambda atoms: KernelProblem(some, Expansion(kernel, atoms)), some,
+        lambda atoms, _: lambda rows: KernelProblem(rows, Expansion(kernel, atoms)), some,
         Lasso(_ALPHA, gap_tol=1e-4), GradientStep(kernel, _ALPHA), state,
         max_iter=_KERNEL_PASSES, tol=1e-3,
     )  # fmt: skip

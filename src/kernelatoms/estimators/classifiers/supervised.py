@@ -10,7 +10,7 @@ from sklearn.utils.class_weight import compute_class_weight
 
 from kernelatoms.coding.class_residuals import class_residuals, nearest_probabilities
 from kernelatoms.coding.codes import Codes
-from kernelatoms.coding.problem import LinearProblem
+from kernelatoms.coding.problem import LinearProblem, linear_problems
 from kernelatoms.coding.pursuits import OMP, Pursuit
 from kernelatoms.engine import Array, machine
 from kernelatoms.estimators.base import unnamed
@@ -217,7 +217,7 @@ class LabelDictionary:
         rows = scaled(with_labels(X, labels, weights))
         state = LearnerState.start(atoms_with_map(start, mapped(start), weights), rng)
         learning = passes(
-            lambda atoms: LinearProblem(rows, atoms, complete=True), rows, self._pursuit(),
+            linear_problems, rows, self._pursuit(),
             KSVDUpdate(), state, max_iter=int(self.max_iter), tol=float(self.tol),
             observer=reporter, groups=(labels, owners),
         )  # fmt: skip

@@ -13,7 +13,7 @@ from sklearn.utils import check_array, check_random_state
 
 from kernelatoms.coding.atom_products import LinearAtoms
 from kernelatoms.coding.omp import omp
-from kernelatoms.coding.problem import LinearProblem
+from kernelatoms.coding.problem import LinearProblem, linear_problems
 from kernelatoms.coding.pursuits import OMP
 from kernelatoms.engine import Array
 from kernelatoms.estimators.coding.noise import planes_of, sigma_of
@@ -242,7 +242,7 @@ class _Denoiser:
         state = LearnerState.start(start)
         # Codes are bounded by the error, which therefore tells nothing of progress: no early end.
         learn(
-            lambda atoms: LinearProblem(rows, atoms, complete=True), rows,
+            linear_problems, rows,
             OMP(self.most_atoms, max_residual=self.bound), KSVDUpdate(), state,
             max_iter=self.max_iter, tol=-np.inf,
         )  # fmt: skip

@@ -111,7 +111,7 @@ class DictionaryCoder(
             raise ValueError("score needs k(x, x), which kernel='precomputed' does not give.")
         error = float(np.sum(self._encode(X).error, dtype=np.float64))
         energy = float(np.nansum(self._energies(X), dtype=np.float64))
-        check_squares(X, energy)
+        check_squares(energy, [X])
         return 1.0 - error / energy if energy > 0 else 1.0
 
     def _problem(self, X: Array) -> CodingProblem:

@@ -20,7 +20,7 @@ from kernelatoms.estimators.state_checks import (
 )
 from kernelatoms.estimators.validation import check_choice, check_count, check_real, clip_count
 from kernelatoms.features.memory import check_fits
-from kernelatoms.learning.loop import Run, passes, run
+from kernelatoms.learning.loop import Problems, Run, passes, run
 from kernelatoms.learning.state import LearnerState, atoms_from_rows, atoms_from_sums
 from kernelatoms.similarity.base import check_flag
 
@@ -218,7 +218,7 @@ def learn_by_passes(
     learner: Any,
     X: Array,
     rows: Array,
-    problem_of: Callable[[Array], CodingProblem],
+    problems: Problems,
     state: LearnerState,
     attributes: Callable[[LearnerState], dict[str, Any]],
     change_tol: float | None = None,
@@ -229,7 +229,7 @@ def learn_by_passes(
         check_sums_fit(*state.dictionary.shape)
     reporter = PassReporter(learner, X, int(learner.max_iter), attributes)
     yield from passes(
-        problem_of, rows, learner._pursuit(), update, state, max_iter=int(learner.max_iter),
+        problems, rows, learner._pursuit(), update, state, max_iter=int(learner.max_iter),
         tol=float(learner.tol), change_tol=change_tol, observer=reporter,
     )  # fmt: skip
     learner._set(**attributes(state))

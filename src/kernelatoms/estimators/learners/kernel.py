@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from kernelatoms.coding.problem import CodingProblem, LinearProblem
+from kernelatoms.coding.problem import linear_problems
 from kernelatoms.coding.pursuits import Pursuit
 from kernelatoms.engine import Array, machine
 from kernelatoms.estimators.base import Bring, unnamed
@@ -144,11 +144,8 @@ class KernelLearner(KernelChoice, DictionaryLearner, DictionaryCoder):
                 fitted["components_"] = regress_rows(X, coordinates.rows, atoms)
             return fitted
 
-        def problem_of(atoms: Array) -> CodingProblem:
-            return LinearProblem(coordinates.rows, atoms, complete=True)
-
         state = LearnerState.start(start, rng)
-        yield from learn_by_passes(self, X, coordinates.rows, problem_of, state, attributes)
+        yield from learn_by_passes(self, X, coordinates.rows, linear_problems, state, attributes)
 
     def _last_atoms(self, X: Array) -> tuple[Array, Array] | None:
         """Return anchors and coefficients of the last fit's atoms, if they are to start from."""

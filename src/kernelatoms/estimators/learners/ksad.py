@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils import check_random_state
 
-from kernelatoms.coding.problem import CodingProblem, LinearProblem
+from kernelatoms.coding.problem import linear_problems
 from kernelatoms.coding.pursuits import Pursuit, Threshold
 from kernelatoms.engine import Array, machine
 from kernelatoms.estimators.base import Bring
@@ -182,10 +182,7 @@ class KSAD(MapLearner, BatchLearner, DictionaryLearner, DictionaryCoder):
         if self.warm_start:
             state.data = fingerprint(X)
 
-        def problem_of(atoms: Array) -> CodingProblem:
-            return LinearProblem(F, atoms, complete=True)
-
-        yield from learn_by_passes(self, X, F, problem_of, state, mapped.attributes)
+        yield from learn_by_passes(self, X, F, linear_problems, state, mapped.attributes)
 
     def _partial_fit(self, X: Any) -> None:
         self._check_parameters()
@@ -199,7 +196,7 @@ class KSAD(MapLearner, BatchLearner, DictionaryLearner, DictionaryCoder):
         X = validate_training(self, X, reset=first)
         mapped, F, state = self._start(X) if first else self._go_on(X)
         learn_batch(
-            lambda atoms: LinearProblem(F, atoms, complete=True), F, self._pursuit(),
+            linear_problems, F, self._pursuit(),
             self._update(), state, n_atoms=len(state.dictionary), decay=float(self.forget),
         )  # fmt: skip
         self._set(**mapped.attributes(state))

@@ -1,7 +1,7 @@
 """``KSCDL``: kernel sparse coding dictionary learning, atoms as rows of the input space."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -221,7 +221,7 @@ class KSCDL(KernelChoice, BatchLearner, DictionaryLearner, DictionaryCoder):
             return {"components_": atoms, "state_": state, **pass_attributes(state)}
 
         yield from learn_by_passes(
-            self, X, rows, lambda atoms: self._problem_over(rows, atoms), state, attributes,
+            self, X, rows, self._problems, state, attributes,
             self.change_tol,
         )  # fmt: skip
         self._warn_of_empty_codes(X)
@@ -244,7 +244,7 @@ class KSCDL(KernelChoice, BatchLearner, DictionaryLearner, DictionaryCoder):
                 self.max_norm_ = max(self.max_norm_ or 0.0, _longest(rows))
         n_atoms = len(state.dictionary) if first else self._n_atoms_of_batches(rows.shape[1])
         learn_batch(
-            lambda atoms: self._problem_over(rows, atoms), rows, self._pursuit(), self._update(),
+            self._problems, rows, self._pursuit(), self._update(),
             state, n_atoms=n_atoms, decay=(1 - 1 / (state.n_batches + 1)) ** _FORGETTING,
         )  # fmt: skip
         atoms = state.dictionary.astype(dtype, copy=False)
@@ -254,6 +254,10 @@ class KSCDL(KernelChoice, BatchLearner, DictionaryLearner, DictionaryCoder):
         codes = self._check_codes(codes)
         state: RowAtomsState = self._fitted()
         return decode_rows(state.kernel, state.components.astype(codes.dtype), codes)
+
+    def _problems(self, atoms: Array, n_signals: int) -> Callable[[Array], CodingProblem]:
+        """Return how problems over atoms are posed."""
+        return lambda rows: self._problem_over(rows, atoms)
 
     def _problem_over(self, rows: Array, atoms: Array) -> CodingProblem:
         return KernelProblem(rows, Expansion(self._kernel(), atoms))

@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from kernelatoms.coding.problem import CodingProblem, LinearProblem
+from kernelatoms.coding.problem import CodingProblem, LinearProblem, linear_problems
 from kernelatoms.coding.pursuits import Lasso, Pursuit
 from kernelatoms.engine import Array
 from kernelatoms.estimators.base import unnamed
@@ -98,9 +98,7 @@ class LinearLearner(DictionaryLearner, DictionaryCoder):
             fitted = {"components_": state.best, **pass_attributes(state)}
             return fitted | ({"state_": state} if self._keeps_state else {})
 
-        yield from learn_by_passes(
-            self, X, X, lambda atoms: LinearProblem(X, atoms, complete=True), state, attributes
-        )
+        yield from learn_by_passes(self, X, X, linear_problems, state, attributes)
 
     @property
     def _is_greedy(self) -> bool:
@@ -387,7 +385,7 @@ class MOD(BatchLearner, LinearLearner):
         n_atoms = len(state.dictionary) if first else self._n_atoms_of_batches(X.shape[1])
         self._settle_batch_nonzeros(X.shape[1], min(len(state.dictionary) + len(X), n_atoms))
         learn_batch(
-            lambda atoms: LinearProblem(rows, atoms, complete=True), rows, self._pursuit(),
+            linear_problems, rows, self._pursuit(),
             self._update(), state, n_atoms=n_atoms, decay=self._decay(state.n_batches + 1),
         )  # fmt: skip
         fitted = {"components_": state.dictionary, "state_": state, **pass_attributes(state)}

@@ -1,0 +1,97 @@
+"""``MappedRows``: what a function makes of the rows of a source, block by block."""
+
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from kernelatoms.rows.source import RowSource
+
+#: Rows whose results tell one function from another.
+_LOOKED_AT = 64
+
+
+class MappedRows(RowSource):
+    """``function(rows)``, computed when its blocks are read; made by ``RowSource.map``.
+
+    Parameters
+    ----------
+    parent : RowSource
+        The rows.
+    function : callable
+        Treats every row by itself: arrays, CSR arrays or one value per row.
+    n_features : int or None
+        Columns of what it returns; None for one value per row.
+    dtype : dtype, optional
+        Type of what it returns; by default that of the rows.
+    names : sequence of str, optional
+        Names of the columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelatoms.rows import ArrayRows
+    >>> source = ArrayRows(np.arange(10.0).reshape(5, 2))
+    >>> squares = source.map(np.square, 2)
+    >>> [block.tolist() for block in squares.blocks(3)]
+    [[[0.0, 1.0], [4.0, 9.0], [16.0, 25.0]], [[36.0, 49.0], [64.0, 81.0]]]
+    >>> squares.collect().shape
+    (5, 2)
+    """
+
+    def __init__(
+        self,
+        parent: RowSource,
+        function: Callable[[Any], Any],
+        n_features: int | None,
+        *,
+        dtype: DTypeLike | None = None,
+        names: Iterable[str] | None = None,
+    ) -> None:
+        super().__init__(parent.n_rows, n_features, parent.dtype if dtype is None else dtype, names)
+        self._parent = parent
+        self._function = function
+        self._waits_for_data = parent._waits_for_data
+        self._one_by_one = parent._one_by_one
+
+    @property
+    def default_block_rows(self) -> int:
+        """How many rows of the parent are 4 MiB together."""
+        return self._parent.default_block_rows
+
+    def count(self) -> int:
+        """Return the number of rows; the function is not called."""
+        self.n_rows = self._parent.count()
+        return self.n_rows
+
+    def labels(self) -> NDArray[Any] | None:
+        """Return the labels of the rows that the function is applied to."""
+        return self._parent.labels()
+
+    def identity(self) -> dict[str, Any]:
+        """Return the identity of the rows, and a checksum of what becomes of the first of them."""
+        crc = 0
+        first = next(iter(self._parent.blocks(_LOOKED_AT)), None)
+        if first is not None:
+            found = self._function(first)
+            for part in (found.indptr, found.indices, found.data) if _is_csr(found) else (found,):
+                crc = zlib.crc32(repr(np.asarray(part).tolist()).encode(), crc)
+        return {"kind": "mapped", "of": self._parent.identity(), "first": crc} | {
+            "n_features": self.n_features,
+            "dtype": self.dtype.name,
+        }
+
+    def _read(self, block_rows: int) -> Iterator[Any]:
+        return self._parent._pieces(block_rows)
+
+    def _finish(self, piece: Any) -> Any:
+        return self._function(self._parent._finish(piece))
+
+    def _take(self, indices: NDArray[np.intp]) -> Any:
+        return self._function(self._parent._take(indices))
+
+
+def _is_csr(found: Any) -> bool:
+    return hasattr(found, "indptr")

@@ -1,0 +1,212 @@
+"""A pass over rows as a reduction: work on every block, add up the results.
+
+Results are added along a tree whose shape depends on the number of blocks alone, so that the bits
+of the sum do not depend on how many threads there are, or on which block was done first. Sixteen
+neighbours are added from left to right, then sixteen of these sums, and so on (``tree``); a
+scheduler of many machines can add along the same tree.
+"""
+
+import queue
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from kernelatoms.engine.cpu.threads import (
+    each,
+    is_at_work,
+    n_threads,
+    one_blas_thread,
+    stop_if_asked,
+)
+from kernelatoms.rows.prefetch import Prefetch
+from kernelatoms.rows.source import RowSource
+
+#: How many neighbours are added from left to right.
+FAN_IN = 16
+
+Add = Callable[[Any, Any], Any]
+Work = Callable[[Any, int], Any]
+
+
+def tree(n: int) -> Iterator[list[range]]:
+    """Yield the levels of the tree over ``n`` results: which neighbours are added into one.
+
+    >>> list(tree(20))
+    [[range(0, 16), range(16, 20)], [range(0, 2)]]
+    """
+    while n > 1:
+        level = [range(first, min(first + FAN_IN, n)) for first in range(0, n, FAN_IN)]
+        yield level
+        n = len(level)
+
+
+def reduce(
+    source: RowSource,
+    work: Work,
+    *,
+    block_rows: int,
+    add: Add | None,
+    max_at_once: int | None = None,
+) -> Any:
+    """Return the sum of ``work(block, start)`` over the blocks of a source.
+
+    Parameters
+    ----------
+    source : RowSource
+        The rows.
+    work : callable
+        Called with every block and the number of its first row, on all threads, each block by one
+        thread. Calls of the engine inside of it run in that thread.
+    block_rows : int
+        Rows per block.
+    add : callable or None
+        Adds two results; it may change the first one and return it. With None nothing is added and
+        None is returned.
+    max_at_once : int or None
+        At most so many blocks are worked on or wait to be added; for large results. With 1,
+        ``work`` runs in the calling thread and may use all threads itself.
+
+    Returns
+    -------
+    object
+        The sum. An error, or Ctrl-C, stops all threads; what is raised is the error of the first
+        block that failed.
+    """
+    if max_at_once is not None and max_at_once < 1:
+        raise ValueError(f"max_at_once must be 1 or more, got {max_at_once}.")
+    n_workers = min(n_threads(), max_at_once or n_threads())
+    if source.n_rows is not None:
+        n_workers = min(n_workers, -(-source.n_rows // block_rows))
+    with Prefetch(source._pieces(block_rows), 1, source._waits_for_data) as pieces:
+        shared = _Pass(pieces, source._finish, work, block_rows, add, max_at_once or 2 * n_workers)
+        if n_workers <= 1 or source._one_by_one or is_at_work():
+            with one_blas_thread(not source._one_by_one):
+                shared.take_part()
+        else:
+            each(lambda _: shared.take_part(), range(n_workers))
+        return shared.total()
+
+
+class _Pass:
+    """What the threads of one pass share.
+
+    A block needs a permit, which it gives back when its result has been added to those on its left:
+    so few blocks and results are alive, however slow one of them is.
+    """
+
+    def __init__(
+        self,
+        pieces: Prefetch,
+        finish: Callable[[Any], Any],
+        work: Work,
+        block_rows: int,
+        add: Add | None,
+        n_permits: int,
+    ) -> None:
+        self._pieces, self._finish, self._work = pieces, finish, work
+        self._block_rows = block_rows
+        self._permits: queue.SimpleQueue[None] = queue.SimpleQueue()
+        for _ in range(max(1, n_permits)):
+            self._permits.put(None)
+        self._sums = None if add is None else TreeSum(add, lambda: self._permits.put(None))
+        self._errors: list[tuple[int, Exception]] = []
+        self._numbers: list[int] = []
+
+    def take_part(self) -> None:
+        """Work on blocks until none is left, or a thread has failed."""
+        while not self._errors:
+            stop_if_asked()
+            try:
+                self._permits.get(timeout=0.1)
+            except queue.Empty:
+                continue
+            number = len(self._numbers)
+            try:
+                try:
+                    number, piece = next(self._pieces)
+                except StopIteration:
+                    self._permits.put(None)  # for others, who are to see the end, too
+                    return
+                self._numbers.append(number)
+                block = self._finish(piece)
+                del piece
+                result = self._work(block, number * self._block_rows)
+                del block
+                if self._sums is None:
+                    self._permits.put(None)
+                else:
+                    self._sums.push(number, result)
+                del result
+            except Exception as error:
+                self._errors.append((number, error))
+
+    def total(self) -> Any:
+        """Return the sum, or raise the error of the first block that failed."""
+        if self._errors:
+            _, error = min(self._errors, key=lambda e: e[0])
+            self._errors.clear()  # its traceback knows this object: no cycles that keep arrays
+            try:
+                raise error
+            finally:
+                del error
+        if not self._numbers:
+            raise ValueError("There are no rows.")
+        return None if self._sums is None else self._sums.total(len(self._numbers))
+
+
+class TreeSum:
+    """The sum of numbered results along ``tree``, which come from any thread in any order.
+
+    Whoever brings a result adds what is next; there is no common lock. ``added`` is called when a
+    result has been added.
+    """
+
+    def __init__(self, add: Add, added: Callable[[], None] = lambda: None) -> None:
+        self._add = add
+        self._added = added
+        self._nodes: dict[tuple[int, int], _Node] = {}
+
+    def push(self, number: int, result: Any, level: int = 0) -> None:
+        """Take a result; add it, and those that waited for it."""
+        key = (level, number // FAN_IN)
+        node = self._nodes.setdefault(key, _Node())
+        node.waiting[number % FAN_IN] = result
+        del result
+        # A result is put down before the turn is asked for, and looked for after it was given
+        # back: none is forgotten.
+        while node.n_added in node.waiting:
+            try:
+                node.turn.pop()
+            except IndexError:
+                return  # another thread adds here
+            while node.n_added in node.waiting:
+                value = node.waiting.pop(node.n_added)
+                node.sum = self._add(node.sum, value) if node.n_added else value
+                del value
+                node.n_added += 1
+                if level == 0:
+                    self._added()
+            if node.n_added == FAN_IN:
+                del self._nodes[key]
+                self.push(key[1], node.sum, level + 1)
+                return
+            node.turn.append(None)
+
+    def total(self, n: int) -> Any:
+        """Return the sum of all ``n`` results."""
+        level = 0
+        while n > 1:
+            if n % FAN_IN:  # the last group is not full
+                self.push(n // FAN_IN, self._nodes.pop((level, n // FAN_IN)).sum, level + 1)
+            n = -(-n // FAN_IN)
+            level += 1
+        return self._nodes.pop((level, 0)).sum
+
+
+class _Node:
+    """Neighbours that are added from left to right; who has the ``turn`` adds."""
+
+    def __init__(self) -> None:
+        self.waiting: dict[int, Any] = {}
+        self.turn: list[None] = [None]
+        self.n_added = 0
+        self.sum: Any = None
