@@ -116,8 +116,8 @@ class KSVDSums(LeastSquares):
 
         D + 3/2 (S - D),   then at unit norm.
 
-    The objective for the codes is quadratic in D: beyond S it is f(S) + 1/4 (f(D) - f(S)), which is
-    never more than f(D). Batches, whose sums are of old codes for the most part, take the step to S.
+    The objective for the codes is quadratic in D: there it is f(S) + 1/4 (f(D) - f(S)), which is
+    never more than f(D). Batches, whose sums are mostly of old codes, take the step to S.
     """
 
     def solve_all(self, given: list[tuple[Moments, Array]]) -> list[UpdateResult]:

@@ -23,7 +23,7 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from kernelatoms.engine.cpu.jit import jit
-from kernelatoms.engine.cpu.threads import each, is_at_work, n_threads
+from kernelatoms.engine.cpu.threads import each, is_at_work, n_processors, n_threads
 
 # Where the shared words are, each on cache lines of its own: how many have arrived, how many belong
 # to the gang, how often any of them has met the others.
@@ -121,8 +121,11 @@ def _wait(words, at, least, give_way, most_offers):
 
 
 def gang_size(n_parts: int) -> int:
-    """Return how many threads may go in step through work of so many parts."""
-    return 1 if is_at_work() else min(n_threads(), n_parts)
+    """Return how many threads may go in step through work of so many parts.
+
+    No more than processors: a thread that waits for one would hold up all.
+    """
+    return 1 if is_at_work() else min(n_threads(), n_processors(), n_parts)
 
 
 def in_step(wanted: int, loop: Callable[[NDArray[np.int64], int, int], None]) -> None:

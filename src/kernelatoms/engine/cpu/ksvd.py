@@ -3,7 +3,8 @@
 K-SVD (Aharon et al. 2006; eq. (2) of the LKDL paper) improves one atom d and its coefficients w
 at a time: with E the error of the signals that use the atom, its own part added back, the best
 pair is E's leading singular pair. A few alternations d = E'w / |E'w|, w = E d from the present
-pair reach it without an SVD, and each of them can only lower |E - w d'|^2.
+pair reach it without an SVD, and each of them can only lower |E - w d'|^2. Threads share the rows
+of E, and meet once per alternation (``gang``).
 ``sweep_atoms_exactly`` takes the pair itself.
 
 See docs/decisions/033-ksvd-sweeps.md.
@@ -25,8 +26,9 @@ _LONG_SWEEP = 1 << 24
 # Chunks of rows are made of stripes of this many, dealt out in turn: rows of one class, which often
 # stand together and use the same atoms, then belong to all chunks.
 _STRIPE = 8
-# A chunk has this many users of an atom at least, in the mean, and this many of their numbers.
-_FEWEST_USERS, _FEWEST_NUMBERS, _MOST_CHUNKS = 8, 1 << 12, 16
+# A chunk has this many users of an atom at least, in the mean, and this many of their numbers: some
+# microseconds, which is what a meeting costs.
+_FEWEST_USERS, _FEWEST_NUMBERS, _MOST_CHUNKS = 8, 1 << 13, 16
 
 
 @jit(fastmath=True)
