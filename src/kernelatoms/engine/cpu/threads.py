@@ -100,6 +100,11 @@ def n_threads() -> int:
             return int(value)
         if value and variable.startswith("KERNELATOMS"):
             raise ValueError(f"{variable} must be a positive whole number, got {value!r}.")
+    return n_processors()
+
+
+def n_processors() -> int:
+    """Return how many processors this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -226,7 +226,7 @@ def check_sums_fit(n_atoms: int, n_features: int) -> None:
     check_fits(
         8.0 * n_atoms * (2 * n_atoms + 4 * n_features),
         f"sums over the codes of n_atoms={n_atoms} atoms",
-        "Use fewer atoms, or KSVD, which needs no such sums.",
+        "Use fewer atoms, or KSVD.fit, which needs no such sums.",
     )
 
 
