@@ -402,6 +402,7 @@ def test_dicts_and_labels():
     assert open_rows(Items({"a": [1, 2, 3]}, {"a": [4, 5, 6]})).collect().shape == (2, 3)
     single = Items({"image": [[1, 2], [3, 4]], "y": 0}, {"image": [[5, 6], [7, 8]], "y": 1})
     assert open_rows(single, label="y").collect().tolist() == [[1, 2, 3, 4], [5, 6, 7, 8]]
+    assert open_rows([{"a": 1, "b": 2}, {"b": 4, "a": 3}]).collect().tolist() == [[1, 2], [3, 4]]
     assert open_rows(Items([1, 2], (3, 4))).collect().tolist() == [[1, 2], [3, 4]]
 
 
