@@ -44,6 +44,7 @@ class Slow(RowSource):
                 del block
         finally:
             self.closed += 1
+            self.closed_by = threading.current_thread().name
 
 
 class Held(np.ndarray):
@@ -236,6 +237,7 @@ def test_blocks_are_read_ahead(threads):
     assert source.n_read == 12  # two ahead, and no more
     blocks.close()
     assert source.closed == 2
+    assert source.closed_by == "kernelatoms-reader"  # some things may be closed by who opened them
 
 
 def test_the_first_block_that_fails_is_named(threads):
