@@ -190,6 +190,18 @@ def test_an_index_of_pandas_is_no_column(tmp_path):
         open_rows(tmp_path / "x.csv")
 
 
+def test_empty_files_are_left_out(suffix, tmp_path):
+    whole = {"u": X[:, 0], "v": X[:, 1]}
+    for name, columns in (("a", {k: v[:0] for k, v in whole.items()}), ("b", whole)):
+        write_table(f"{name}{suffix}", tmp_path, columns)
+    np.testing.assert_array_equal(open_rows(f"{tmp_path}/*{suffix}").collect(), X[:, :2])
+    if suffix != ".csv":
+        empty = pyarrow.array([], pyarrow.list_(pyarrow.float64()))
+        write_table(f"a{suffix}", tmp_path, {"v": empty})
+        write_table(f"b{suffix}", tmp_path, {"v": list(X)})
+        np.testing.assert_array_equal(open_rows(f"{tmp_path}/*{suffix}").collect(), X)
+
+
 # Names of files
 
 
