@@ -446,18 +446,24 @@ def test_iterables_that_change_their_length():
     with pytest.raises(TypeError, match="not been counted"):
         len(rows)
     assert rows.count() == 30
+    starts = []
     for other in (X[:-1], np.vstack([X, X])):
         items.X = other
         with pytest.raises(ValueError, match="there were 30 and there are now"):
-            rows.reduce(lambda block, start: 0, block_rows=7)
+            rows.reduce(lambda block, start: starts.append(start), block_rows=7, add=None)
+    assert max(starts) <= 28  # no block of the rows that are too many
 
 
 # Samples
 
 
 def test_draws_of_many_rows():
+    class Draws(np.random.RandomState):
+        def permutation(self, n):
+            raise AssertionError("so many numbers are not shuffled")
+
     n = 10**8
-    drawn = draw(n, 20_000, np.random.RandomState(0))
+    drawn = draw(n, 20_000, Draws(0))
     assert len(np.unique(drawn)) == 20_000
     assert drawn.min() >= 0
     assert drawn.max() < n
