@@ -464,6 +464,10 @@ def test_draws_of_many_rows():
 
     n = 10**8
     drawn = draw(n, 20_000, Draws(0))
+    # In the order in which they were drawn; a number that comes again is left out.
+    first = list(dict.fromkeys(np.random.RandomState(0).randint(0, n, 20_000).tolist()))
+    assert len(first) < 20_000
+    assert drawn[: len(first)].tolist() == first
     assert len(np.unique(drawn)) == 20_000
     assert drawn.min() >= 0
     assert drawn.max() < n
