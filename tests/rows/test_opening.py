@@ -463,15 +463,15 @@ def test_draws_of_many_rows():
             raise AssertionError("so many numbers are not shuffled")
 
     n = 10**8
-    drawn = draw(n, 20_000, Draws(0))
+    drawn = draw(n, 100_000, Draws(0))
     # In the order in which they were drawn; a number that comes again is left out.
-    first = list(dict.fromkeys(np.random.RandomState(0).randint(0, n, 20_000).tolist()))
-    assert len(first) < 20_000
+    first = list(dict.fromkeys(np.random.RandomState(0).randint(0, n, 100_000).tolist()))
+    assert len(first) < 100_000
     assert drawn[: len(first)].tolist() == first
-    assert len(np.unique(drawn)) == 20_000
+    assert len(np.unique(drawn)) == 100_000
     assert drawn.min() >= 0
     assert drawn.max() < n
-    again = draw(n, 20_000, np.random.RandomState(0))
+    again = draw(n, 100_000, np.random.RandomState(0))
     np.testing.assert_array_equal(drawn, again)
     assert abs(drawn.mean() / n - 0.5) < 0.02
     # A draw that repeats.
