@@ -23,6 +23,9 @@ Bring = Callable[[Any], Any]
 
 Class = TypeVar("Class", bound=type)
 
+# The fitted states, and what ``fit`` has while it lasts and a ``Checkpoint`` is set.
+_OF_THIS_PROCESS = ("_fitted_states", "_kept")
+
 
 class Estimator(BaseEstimator):
     """Keeps a fitted state for each device where it is used.
@@ -76,7 +79,7 @@ class Estimator(BaseEstimator):
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
-        return {name: value for name, value in state.items() if name != "_fitted_states"}
+        return {name: held for name, held in state.items() if name not in _OF_THIS_PROCESS}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.pop("_fitted_states", None)

@@ -28,6 +28,7 @@ from kernelatoms.estimators.classifiers.class_learners import (
 )
 from kernelatoms.estimators.devices.border import learn
 from kernelatoms.estimators.inspection.explanation import Explanation, codes_of_best, explain_codes
+from kernelatoms.estimators.kept import kept, run_of_class
 from kernelatoms.estimators.learners.base import DictionaryLearner
 from kernelatoms.estimators.learners.linear import KSVD, MOD
 from kernelatoms.estimators.state_checks import (
@@ -162,7 +163,8 @@ class ClassDictionaryClassifier(CodeClassifier, CallbackSupportMixin, Estimator)
         self
         """
         warm = getattr(self.dictionary, "warm_start", False)
-        learn(self._fit, self, X, y=y, from_nothing=not warm)
+        with kept(self, X, y, goes_on=warm):
+            learn(self._fit, self, X, y=y, from_nothing=not warm)
         return self
 
     def _fit(self, X: Any, y: Any) -> None:
@@ -189,7 +191,11 @@ class ClassDictionaryClassifier(CodeClassifier, CallbackSupportMixin, Estimator)
             if self._precomputed:
                 rows = rows[:, members[c]]
             task.call_on_fit_task_begin(estimator=self, X=rows)
-            with task.propagate_callback_context(learner), callback_management_context(learner):
+            with (
+                task.propagate_callback_context(learner),
+                callback_management_context(learner),
+                run_of_class(self, learner, c, n_classes),
+            ):
                 yield from with_kernel_looked_at(learner._learning(rows))
             task.call_on_fit_task_end(estimator=self, X=rows)
             return learner
