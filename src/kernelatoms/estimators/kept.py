@@ -56,9 +56,27 @@ class KeptFit(Protocol):
 
 
 class StateKeeper:
-    """The base of callbacks that keep the state of learning."""
+    """The base of callbacks that keep the state of learning: after all others, which may end it."""
 
-    def keeping(self, identity: dict[str, Any]) -> AbstractContextManager[KeptFit]:
+    def setup(self, estimator: Any, context: Any) -> None:
+        """Refuse an estimator that does not give its state."""
+        if kept_run(estimator) is None:
+            raise TypeError(
+                f"{type(self).__name__} keeps the state of kernelatoms's dictionary learners and "
+                f"classifiers, and {type(estimator).__name__} gives none."
+            )
+
+    def teardown(self, estimator: Any, context: Any) -> None:
+        """Do nothing: what was kept stays."""
+
+    def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
+        """Do nothing."""
+
+    def on_fit_task_end(self, estimator: Any, context: Any) -> bool:
+        """Do nothing: ``PassReporter`` gives the state, when all callbacks have been called."""
+        return False
+
+    def _keeping(self, identity: dict[str, Any]) -> AbstractContextManager[KeptFit]:
         """Return the context of a fit; ``identity`` says what it is made of."""
         raise NotImplementedError
 
@@ -76,7 +94,7 @@ def kept(estimator: Any, X: Any, y: Any = None, *, goes_on: bool = False) -> Ite
     if len(keepers) > 1:
         raise ValueError(f"set_callbacks: one Checkpoint is enough, got {len(keepers)}.")
     unseeded = estimator.random_state is None
-    with keepers[0].keeping(fit_identity(estimator, X, y, goes_on=goes_on)) as fit:
+    with keepers[0]._keeping(fit_identity(estimator, X, y, goes_on=goes_on)) as fit:
         vars(estimator)["_kept"] = KeptRun(fit)
         if unseeded:
             vars(estimator)["random_state"] = fit.seed

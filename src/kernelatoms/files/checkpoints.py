@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from kernelatoms.estimators.kept import KeptFit, Progress, StateKeeper, kept_run
+from kernelatoms.estimators.kept import KeptFit, Progress, StateKeeper
 from kernelatoms.estimators.validation import check_count
 from kernelatoms.files.locking import one_writer
 from kernelatoms.files.state_files import StateFileError, read_state_file, write_state_file
@@ -84,27 +84,8 @@ class Checkpoint(StateKeeper):
         self.every = check_count("every", every)
         self.on_resume = on_resume
 
-    def setup(self, estimator: Any, context: Any) -> None:
-        """Refuse an estimator that does not give its state."""
-        if kept_run(estimator) is None:
-            raise TypeError(
-                f"Checkpoint keeps the state of kernelatoms's dictionary learners and classifiers, "
-                f"and {type(estimator).__name__} gives none."
-            )
-
-    def teardown(self, estimator: Any, context: Any) -> None:
-        """Do nothing: the file stays."""
-
-    def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
-        """Do nothing."""
-
-    def on_fit_task_end(self, estimator: Any, context: Any) -> bool:
-        """Do nothing: the state is written after all callbacks, which may stop learning."""
-        return False
-
     @contextmanager
-    def keeping(self, identity: dict[str, Any]) -> Iterator[KeptFit]:
-        """Return the context of a fit; ``identity`` says what it is made of."""
+    def _keeping(self, identity: dict[str, Any]) -> Iterator[KeptFit]:
         check_target(self.path)
         with one_writer(self.path):
             fit = _CheckpointedFit(self.path, self.every, identity)
