@@ -59,7 +59,15 @@ class StateKeeper:
     """The base of callbacks that keep the state of learning: after all others, which may end it."""
 
     def setup(self, estimator: Any, context: Any) -> None:
-        """Refuse an estimator that does not give its state."""
+        """Refuse an estimator that does not give its state.
+
+        Parameters
+        ----------
+        estimator : estimator
+            What is fitted.
+        context : CallbackContext
+            That of the fit.
+        """
         if kept_run(estimator) is None:
             raise TypeError(
                 f"{type(self).__name__} keeps the state of kernelatoms's dictionary learners and "
@@ -67,13 +75,42 @@ class StateKeeper:
             )
 
     def teardown(self, estimator: Any, context: Any) -> None:
-        """Do nothing: what was kept stays."""
+        """Do nothing: what was kept stays.
+
+        Parameters
+        ----------
+        estimator : estimator
+            What is fitted.
+        context : CallbackContext
+            That of the fit.
+        """
 
     def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
-        """Do nothing."""
+        """Do nothing.
+
+        Parameters
+        ----------
+        estimator : estimator
+            What is fitted.
+        context : CallbackContext
+            That of the task: the fit, or a pass.
+        """
 
     def on_fit_task_end(self, estimator: Any, context: Any) -> bool:
-        """Do nothing: ``PassReporter`` gives the state, when all callbacks have been called."""
+        """Do nothing: the state is kept when all callbacks have been called.
+
+        Parameters
+        ----------
+        estimator : estimator
+            What is fitted.
+        context : CallbackContext
+            That of the task: the fit, or a pass.
+
+        Returns
+        -------
+        False
+            Learning goes on.
+        """
         return False
 
     def _keeping(self, identity: dict[str, Any]) -> AbstractContextManager[KeptFit]:
