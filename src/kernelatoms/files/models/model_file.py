@@ -114,7 +114,9 @@ def save_model(model: Any, path: Any, record: ModelRecord | None = None) -> Path
     _check_record_fits(model, record)
     path = check_target(path)
     try:
-        with zipfile.ZipFile(io.BytesIO(skops_io.dumps(model))) as archive:
+        with _without_callbacks(model):
+            written = skops_io.dumps(model)
+        with zipfile.ZipFile(io.BytesIO(written)) as archive:
             unpacked = unpack(archive)
         foreign = _foreign_types(unpacked)
     except Exception as error:
@@ -134,6 +136,21 @@ def save_model(model: Any, path: Any, record: ModelRecord | None = None) -> Path
     header["digest"] = _digest_of(header)
     text = json.dumps(header, indent=1, sort_keys=True).encode()
     return write_whole(path, pack(unpacked, text))
+
+
+@contextmanager
+def _without_callbacks(model: Any) -> Iterator[None]:
+    """Take the callbacks of ``fit`` off a model, and what it is made of, for a while."""
+    parts = [model, *model.get_params(deep=True).values()] if hasattr(model, "get_params") else []
+    taken = []
+    for part in parts:
+        given = getattr(part, "__dict__", {}).pop("_skl_callbacks", None)
+        taken += [] if given is None else [(part, given)]
+    try:
+        yield
+    finally:
+        for part, given in taken:
+            vars(part)["_skl_callbacks"] = given
 
 
 def load_model(
