@@ -1,5 +1,7 @@
 """K-SAD's codes and objective against formulas, term by term."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -240,3 +242,18 @@ def test_classes_of_one_row_have_no_metric(rng):
     assert within_class_metric(twice, np.repeat(np.arange(5), 2), 0.01) is None
     twice[0] += 0.1
     assert within_class_metric(twice, np.repeat(np.arange(5), 2), 0.01) is not None
+
+
+def test_the_curvature_of_the_last_step_is_part_of_the_state(rng):
+    """A run that goes on from a state begins its search where the last step ended."""
+    X, labels, Z = case(rng)
+    weights = Weights(0.2, 0.01, 0.5)
+    start = start_ksad(X, Z, weights)
+    assert start.curvature == 1
+    codes = []
+    for curvature in (1.0, 16.0):
+        state = replace(start, objective=[], curvature=curvature)
+        learn_ksad(X, labels, state, weights, max_iter=1, tol=0)
+        assert state.curvature >= curvature / 2
+        codes.append(state.codes)
+    assert (codes[0] != codes[1]).any()

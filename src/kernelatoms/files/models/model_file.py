@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from kernelatoms import __version__
@@ -141,11 +142,11 @@ def save_model(model: Any, path: Any, record: ModelRecord | None = None) -> Path
 @contextmanager
 def _without_callbacks(model: Any) -> Iterator[None]:
     """Take the callbacks of ``fit`` off a model, and what it is made of, for a while."""
-    parts = [model, *model.get_params(deep=True).values()] if hasattr(model, "get_params") else []
+    parts = [model, *model.get_params(deep=True).values()]
     taken = []
     for part in parts:
-        given = getattr(part, "__dict__", {}).pop("_skl_callbacks", None)
-        taken += [] if given is None else [(part, given)]
+        if isinstance(part, BaseEstimator) and "_skl_callbacks" in vars(part):
+            taken.append((part, vars(part).pop("_skl_callbacks")))
     try:
         yield
     finally:
