@@ -237,7 +237,7 @@ def test_states_come_back_to_the_bit(tmp_path):
     )
     state.sums = Moments(np.eye(4), np.asfortranarray(drawn.standard_normal((4, 5))), 0.1, 2.5)
     codes = scipy.sparse.random_array((6, 4), density=0.4, rng=drawn, format="csr")
-    for value in (state, CoupledState(atoms, codes, [1.0], 4.0), CoupledState(atoms, atoms, [])):
+    for value in (CoupledState(atoms, codes, [1.0], 4.0), CoupledState(atoms, atoms, []), state):
         writer = StateWriter()
         tree = json.loads(json.dumps(writer.tree(value)))
         write_state_file(tmp_path / "state", {"tree": tree}, writer.arrays)
@@ -245,18 +245,11 @@ def test_states_come_back_to_the_bit(tmp_path):
         back = from_tree(text["tree"], arrays)
         assert type(back) is type(value)
         for name, held in vars(value).items():
-            if name != "random_state":
-                assert bits(vars(back)[name]) == bits(held) or held == vars(back)[name]
-    back = from_tree(*_through(state))
+            assert bits(vars(back)[name]) == bits(held)
     assert back.best is back.dictionary
     np.testing.assert_array_equal(back.random_state.standard_normal(9), rng.standard_normal(9))
     with pytest.raises(TypeError, match="cannot hold a set"):
         StateWriter().tree([{1, 2}])
-
-
-def _through(state):
-    writer = StateWriter()
-    return writer.tree(state), writer.arrays
 
 
 def test_a_write_that_fails_leaves_the_old_file(file, monkeypatch):

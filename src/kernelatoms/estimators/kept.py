@@ -204,12 +204,9 @@ class KeptRun:
         except (ValueError, TypeError, AttributeError) as error:
             raise self._fit.refuse(f"its state does not fit: {error}") from error
         self.n_passes, self.is_done = found.n_passes, found.is_done
-        state = found.state
-        if isinstance(start, LearnerState):
-            state.data = start.data
         if is_device_array(start.dictionary):
-            return rebuilt(state, lambda array, _: to_machine(array, start.dictionary))
-        return state
+            return rebuilt(found.state, lambda array, _: to_machine(array, start.dictionary))
+        return found.state
 
     def keep(self, state: Any, is_done: bool) -> None:
         """Keep the state after a pass."""

@@ -171,6 +171,8 @@ class _CheckpointedFit:
             if self._since >= self._every * n_runs or self._all_done():
                 self._write()
                 self._since = 0
+            if n_runs == 1:  # the next write is of another state
+                self._arrays[key] = []
 
     def _all_done(self) -> bool:
         runs = self._runs.values()

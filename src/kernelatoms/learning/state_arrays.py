@@ -54,7 +54,10 @@ class StateWriter:
         if is_dataclass(value) and _KINDS.get(kind) is type(value):
             held = {field.name: self.tree(getattr(value, field.name)) for field in fields(value)}
             return {kind: held}
-        raise TypeError(f"A checkpoint cannot hold a {kind}.")
+        raise TypeError(
+            f"A checkpoint cannot hold a {kind}: what learning adds up over rows must be Moments, "
+            "arrays or numbers."
+        )
 
     def _number(self, array: Any) -> int:
         if id(array) not in self._known:
