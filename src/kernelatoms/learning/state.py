@@ -139,11 +139,15 @@ class LearnerState:
 
 @dataclass
 class CoupledState:
-    """Atoms, codes over them that depend on each other, and what every pass reached."""
+    """Atoms, codes over them that depend on each other, and what every pass reached.
+
+    ``curvature`` is that of the last step of codes, where they take such (K-SAD).
+    """
 
     dictionary: Array
     codes: Any
     objective: list[float] = field(default_factory=list)
+    curvature: float = 1.0
 
 
 def unit_rows(rows: Array) -> Array:

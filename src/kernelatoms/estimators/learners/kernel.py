@@ -147,7 +147,13 @@ class KernelLearner(KernelChoice, DictionaryLearner, DictionaryCoder):
 
         state = LearnerState.start(start, rng)
         yield from learn_by_passes(
-            self, X, ArrayRows(coordinates.rows), linear_problems, state, attributes
+            self,
+            X,
+            ArrayRows(coordinates.rows),
+            linear_problems,
+            state,
+            attributes,
+            in_coordinates=True,
         )
 
     def _last_atoms(self, X: Array) -> tuple[Array, Array] | None:

@@ -223,9 +223,8 @@ class KSCDL(KernelChoice, BatchLearner, DictionaryLearner, DictionaryCoder):
             return {"components_": atoms, "state_": state, **pass_attributes(state)}
 
         yield from learn_by_passes(
-            self, X, ArrayRows(rows), self._problems, state, attributes,
-            self.change_tol,
-        )  # fmt: skip
+            self, X, ArrayRows(rows), self._problems, state, attributes, change_tol=self.change_tol
+        )
         self._warn_of_empty_codes(X)
 
     def _partial_fit(self, X: Any) -> None:
