@@ -54,14 +54,14 @@ def _forward(L, k, x):
         v = 0.0
         for j in range(i):
             v += L[i, j] * x[j]
-        x[i] = (x[i] - v) / L[i, i]
+        x[i] = (x[i] - v) * L[i, i]
 
 
 @jit(fastmath=True)
 def _backward(L, k, x):
     """Solve L' z = x in place, row by row of L."""
     for i in range(k - 1, -1, -1):
-        v = x[i] / L[i, i]
+        v = x[i] * L[i, i]
         x[i] = v
         for j in range(i):
             x[j] -= L[i, j] * v
@@ -69,16 +69,17 @@ def _backward(L, k, x):
 
 @jit(fastmath=True)
 def _append(L, k, H, active, atom, rounding):
-    """Add a row to the factor; False if the active atoms span the new one already."""
+    """Add a row to the factor; False if the active atoms span the new one already.
+
+    The diagonal of L holds reciprocals.
+    """
     for i in range(k):
         L[k, i] = H[atom, active[i]]
     _forward(L, k, L[k])
-    left = H[atom, atom]
-    for i in range(k):
-        left -= L[k, i] * L[k, i]
+    left = H[atom, atom] - _dot(L[k], L[k], k)
     if not left > rounding * H[atom, atom]:
         return False
-    L[k, k] = np.sqrt(left)
+    L[k, k] = 1.0 / np.sqrt(left)
     return True
 
 
@@ -87,14 +88,15 @@ def _drop(L, k, at, active, signs, z):
     """Take active atom ``at`` out, and its row out of the factor by rotations, which turn z too."""
     for i in range(at, k - 1):
         active[i], signs[i] = active[i + 1], signs[i + 1]
-        for j in range(i + 2):
+        for j in range(i + 1):
             L[i, j] = L[i + 1, j]
+        L[i, i + 1] = 1.0 / L[i + 1, i + 1]
     for i in range(at, k - 1):
         a, b = L[i, i], L[i, i + 1]
         r = np.hypot(a, b)
         c, s = a / r, b / r
         z[i], z[i + 1] = c * z[i] + s * z[i + 1], c * z[i + 1] - s * z[i]
-        L[i, i], L[i, i + 1] = r, 0.0
+        L[i, i] = 1.0 / r
         for j in range(i + 1, k - 1):
             x, y = L[j, i], L[j, i + 1]
             L[j, i] = c * x + s * y
@@ -133,14 +135,20 @@ def _gap(b, w, c, energy, alpha, support, k, positive):
     return primal - dual, as_it_comes, t
 
 
-@jit()
-def _gradient(gram, b, w, support, k, c):
-    """Compute c = b - G w afresh, from the rows of the support."""
-    c[:] = b
-    for i in range(k):
-        row = gram[support[i]]
-        x = w[support[i]]
-        for j in range(c.shape[0]):
+@jit(fastmath=True)
+def _gradient(gram, b, w, support, k, n, c):
+    """Compute c[:n] = b - G w afresh, from the rows of the support: four at a time."""
+    c[:n] = b[:n]
+    for i in range(0, k - 3, 4):
+        row0, row1 = gram[support[i]], gram[support[i + 1]]
+        row2, row3 = gram[support[i + 2]], gram[support[i + 3]]
+        x0, x1 = w[support[i]], w[support[i + 1]]
+        x2, x3 = w[support[i + 2]], w[support[i + 3]]
+        for j in range(n):
+            c[j] -= x0 * row0[j] + x1 * row1[j] + x2 * row2[j] + x3 * row3[j]
+    for i in range(k - k % 4, k):
+        row, x = gram[support[i]], w[support[i]]
+        for j in range(n):
             c[j] -= x * row[j]
 
 
@@ -177,7 +185,7 @@ def _enter(L, k, H, b, alpha, active, signs, z, role, atom, sign, rounding):
     """Make an atom active; return the number of active ones, the same if they span it."""
     if not _append(L, k, H, active, atom, rounding):
         return k
-    z[k] = (b[atom] - alpha * sign - _dot(L[k], z, k)) / L[k, k]
+    z[k] = (b[atom] - alpha * sign - _dot(L[k], z, k)) * L[k, k]
     active[k], signs[k], role[atom] = atom, sign, _ACTIVE
     return k + 1
 
@@ -279,12 +287,7 @@ def _solve_active(H, m, b, alpha, positive, most, rounding, w, c, active, signs,
             _drop(L, k, at, active, signs, z)
             k -= 1
             continue
-        for j in range(m):
-            c[j] = b[j]
-        for i in range(k):
-            row, x = H[active[i]], w[active[i]]
-            for j in range(m):
-                c[j] -= x * row[j]
+        _gradient(H, b, w, active, k, m, c)
         k, came = _let_in(
             H, m, b, c, alpha, positive, most, rounding, w, active, signs, k, z, d, L, role,
             at_once,
@@ -377,7 +380,7 @@ def _coordinate_descent(gram, b, energy, alpha, positive, gap_tol, max_passes, w
             atoms[n] = j
             n += 1
     every = atoms[:n].copy()
-    _gradient(gram, b, w, every, len(every), c)
+    _gradient(gram, b, w, every, len(every), len(c), c)
     gap, _, t = _gap(b, w, c, energy, alpha, every, len(every), positive)
     passes = 0
     longest = np.inf
@@ -391,7 +394,7 @@ def _coordinate_descent(gram, b, energy, alpha, positive, gap_tol, max_passes, w
         new_gap, _, t = _gap(b, w, c, energy, alpha, every, len(every), positive)
         if passes % 200 == 0 or new_gap >= gap:
             # The gradient drifts with rounding: from w again.
-            _gradient(gram, b, w, every, len(every), c)
+            _gradient(gram, b, w, every, len(every), len(c), c)
             new_gap, _, t = _gap(b, w, c, energy, alpha, every, len(every), positive)
         gap = new_gap
     return gap
@@ -415,7 +418,7 @@ def _active_set(
                 return np.inf, H
             working[m] = j
             m += 1
-    _gradient(gram, b, w, working, m, c)
+    _gradient(gram, b, w, working, m, len(c), c)
     gap, _, _ = _gap(b, w, c, energy, alpha, working, m, positive)
     if gap <= gap_tol * energy:
         return gap, H
@@ -438,7 +441,7 @@ def _active_set(
                 break
             for i in range(k):
                 support[i] = working[active[i]]
-            _gradient(gram, b, w, support, k, c)
+            _gradient(gram, b, w, support, k, len(c), c)
             gap, _, _ = _gap(b, w, c, energy, alpha, support, k, positive)
             if gap <= gap_tol * energy:
                 return gap, H
@@ -524,7 +527,7 @@ def certify(gram, corr, energy, alpha, positive, codes, gaps, errors):
     support = np.empty(n_atoms, np.int64)
     for s in range(corr.shape[0]):
         k = _support_of(codes[s], support)
-        _gradient(gram, corr[s], codes[s], support, k, c)
+        _gradient(gram, corr[s], codes[s], support, k, n_atoms, c)
         gaps[s], errors[s], _ = _gap(corr[s], codes[s], c, energy[s], alpha, support, k, positive)
 
 
