@@ -98,7 +98,9 @@ def _descend_sparse(gram, cross, atoms, starts, partners):
 
 @jit(fastmath=True)
 def _add_products(indptr, indices, values, signals, gram, cross):
-    """Add W'W, and W'X, signal after signal."""
+    """Sum up W'W, and W'X, signal after signal."""
+    gram[:] = 0.0
+    cross[:] = 0.0
     for s in range(signals.shape[0]):
         for p in range(indptr[s], indptr[s + 1]):
             atom, weight = indices[p], np.float64(values[p])
@@ -130,7 +132,8 @@ def sum_products(
     check_shape(indptr, "indptr", (len(signals) + 1,))
     check_shape(indices, "indices", (int(indptr[-1]),))
     check_shape(values, "values", indices.shape)
-    gram, cross = np.zeros((n_atoms, n_atoms)), np.zeros((n_atoms, signals.shape[1]))
+    # Zeros are written in compiled code, where other threads may run meanwhile.
+    gram, cross = np.empty((n_atoms, n_atoms)), np.empty((n_atoms, signals.shape[1]))
     _add_products(indptr, indices, values, np.ascontiguousarray(signals), gram, cross)
     return gram, cross
 
