@@ -20,7 +20,9 @@ from kernelatoms.engine import Array
 from kernelatoms.estimators.devices.border import by_rows, learn
 from kernelatoms.estimators.devices.conversion import place_of, to_machine
 from kernelatoms.estimators.devices.use_device import note_use
-from kernelatoms.rows import RowSource, draw
+from kernelatoms.learning.runs import Run, TakeRequest, run
+from kernelatoms.rows import ArrayRows, RowSource, draw
+from kernelatoms.rows.routed import class_behind
 
 #: Brings a fitted attribute to where the fitted state is: an array of numpy, or of a device.
 Bring = Callable[[Any], Any]
@@ -103,12 +105,28 @@ class Estimator(BaseEstimator):
 
 def sample_of(source: RowSource, random_state: Any) -> Array:
     """Return all rows of a source that has few, else a random sample, in their order."""
+    return run(sample_rows(source, random_state))
+
+
+def sample_rows(source: RowSource, random_state: Any) -> Run:
+    """Return the same, as a run; all rows of an array."""
+    if isinstance(source, ArrayRows):
+        return source.collect()
+    n_rows, most = source.count(), _largest_sample(source)
+    if n_rows <= most:
+        return (yield TakeRequest(source, np.arange(n_rows)))
+    drawn = draw(n_rows, most, check_random_state(random_state))
+    return (yield TakeRequest(source, np.sort(drawn)))
+
+
+def _largest_sample(source: RowSource) -> int:
+    """Return how many rows a sample has at most; all classes of a source share them."""
     n_bytes = (source.n_features or 1) * source.dtype.itemsize
     most = max(1, min(_SAMPLE_ROWS, _SAMPLE_BYTES // n_bytes))
-    n_rows = source.count()
-    if n_rows <= most:
-        return source.collect()
-    return source.take(np.sort(draw(n_rows, most, check_random_state(random_state))))
+    found = class_behind(source)
+    if found is None or found[0].parent.count() <= most:
+        return most
+    return max(1, most // found[0].n_classes)
 
 
 def unnamed(cls: Class) -> Class:

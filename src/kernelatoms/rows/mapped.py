@@ -51,46 +51,45 @@ class MappedRows(RowSource):
         names: Iterable[str] | None = None,
     ) -> None:
         super().__init__(parent.n_rows, n_features, parent.dtype if dtype is None else dtype, names)
-        self._parent = parent
-        self._function = function
+        self.parent, self.function = parent, function
         self._waits_for_data = parent._waits_for_data
         self._one_by_one = parent._one_by_one
 
     @property
     def default_block_rows(self) -> int:
         """How many rows of the parent are 4 MiB together."""
-        return self._parent.default_block_rows
+        return self.parent.default_block_rows
 
     def count(self) -> int:
         """Return the number of rows; the function is not called."""
-        self.n_rows = self._parent.count()
+        self.n_rows = self.parent.count()
         return self.n_rows
 
     def labels(self) -> NDArray[Any] | None:
         """Return the labels of the rows that the function is applied to."""
-        return self._parent.labels()
+        return self.parent.labels()
 
     def identity(self) -> dict[str, Any]:
         """Return the identity of the rows, and a checksum of what becomes of the first of them."""
         crc = 0
-        first = next(iter(self._parent.blocks(_LOOKED_AT)), None)
+        first = next(iter(self.parent.blocks(_LOOKED_AT)), None)
         if first is not None:
-            found = self._function(first)
+            found = self.function(first)
             for part in (found.indptr, found.indices, found.data) if _is_csr(found) else (found,):
                 crc = checksum(to_numpy(part), crc)
-        return {"kind": "mapped", "of": self._parent.identity(), "first": crc} | {
+        return {"kind": "mapped", "of": self.parent.identity(), "first": crc} | {
             "n_features": self.n_features,
             "dtype": self.dtype.name,
         }
 
     def _read(self, block_rows: int) -> Iterator[Any]:
-        return self._parent._pieces(block_rows)
+        return self.parent._pieces(block_rows)
 
     def _finish(self, piece: Any) -> Any:
-        return self._function(self._parent._finish(piece))
+        return self.function(self.parent._finish(piece))
 
     def _take(self, indices: NDArray[np.intp]) -> Any:
-        return self._function(self._parent._take(indices))
+        return self.function(self.parent._take(indices))
 
 
 def _is_csr(found: Any) -> bool:

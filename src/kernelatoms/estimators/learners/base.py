@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from kernelatoms.coding.problem import CodingProblem
 from kernelatoms.coding.pursuits import OMP, Pursuit
 from kernelatoms.engine import Array, to_numpy
-from kernelatoms.estimators.base import sample_of, unnamed
+from kernelatoms.estimators.base import sample_rows, unnamed
 from kernelatoms.estimators.devices.border import learn
 from kernelatoms.estimators.state_checks import (
     check_features,
@@ -208,7 +208,7 @@ def check_ksvd(learner: Any) -> None:
 def draw_atoms(learner: Any, rows: RowSource, n_atoms: int, rng: np.random.RandomState) -> Run:
     """Return atoms to start from: random rows, or sums of some (``init="sums"``); a run."""
     if may_outnumber_rows(learner):
-        some = rows.collect() if isinstance(rows, ArrayRows) else sample_of(rows, rng)
+        some = yield from sample_rows(rows, rng)
         return atoms_from_sums(some, n_atoms, learner.n_nonzero_coefs_, rng)
     return (yield from draw_rows(rows, n_atoms, rng))
 

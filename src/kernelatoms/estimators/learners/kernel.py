@@ -105,29 +105,41 @@ class KernelLearner(KernelChoice, DictionaryLearner, DictionaryCoder):
         self.sparse_output = sparse_output
         self.random_state = random_state
 
+    def _from_source(self, source: RowSource) -> RowSource:
+        refuse_precomputed(self, source)
+        if not isinstance(self.coordinates, KernelLinearizer):
+            raise ValueError(
+                f"coordinates={self.coordinates!r} compares all rows with each other, in memory"
+                f"{kernel_matrix_size(source)}, and X is a source of rows: use "
+                "coordinates=KernelLinearizer(n_landmarks=1000), or KernelLinearizer before KSVD "
+                "or MOD."
+            )
+        return source
+
     def _learning(self, X: Any) -> Run:
         self._check_parameters()
         kernel = self._asked_kernel()
         self._check_coordinates()
-        X = validate_training(self, X)
+        rows = training_rows(self, X)
+        some = yield from sample_rows(rows, self.random_state)
         if self._precomputed:
-            check_training_kernel(X)
-        last = self._last_atoms(X)
-        kernel = self._fit_kernel(kernel, X)
-        X = self._in_range(kernel, X)
+            check_training_kernel(some)
+        last = self._last_atoms(some)
+        kernel = self._fit_kernel(kernel, some)
+        some = self._in_range(kernel, some)
+        rows = in_type(rows, some)
         rng = check_random_state(self.random_state)
-        coordinates, energy = self._make_coordinates(X, kernel, rng)
-        start = self._given_start(X, kernel, coordinates, last)
-        n_atoms = choose_n_atoms(self, len(X), 2 * X.shape[1]) if start is None else len(start)
-        limit = min(n_atoms, coordinates.rows.shape[1])
-        self.n_nonzero_coefs_ = choose_n_nonzero(self.n_nonzero_coefs, X.shape[1], limit)
+        coordinates = self._make_coordinates(rows, some, kernel, rng)
+        F, rank = coordinates.rows, coordinates.rows.shape[1]
+        start = self._given_start(some, kernel, coordinates, last)
+        n_atoms = choose_n_atoms(self, rows.count(), 2 * some.shape[1]) if start is None else len(start)
+        self.n_nonzero_coefs_ = choose_n_nonzero(
+            self.n_nonzero_coefs, some.shape[1], min(n_atoms, rank)
+        )
         if start is None:
-            start = yield from draw_atoms(self, ArrayRows(coordinates.rows), n_atoms, rng)
-        # What lies outside of the basis no atom can reach: it is part of every objective.
-        inside = machine(X).squared_norms(coordinates.rows)
-        outside = float(np.maximum(energy - inside, 0.0).sum())
-        if outside <= 10 * np.finfo(X.dtype).eps * float(energy.sum()):
-            outside = 0.0
+            start = yield from draw_atoms(self, F, n_atoms, rng)
+        outside = yield from self._energy_outside(kernel, rows, F)
+        pre_images = None if self._precomputed else (yield from regression_rows(rows, F))
 
         def attributes(state: LearnerState) -> dict[str, Any]:
             atoms = state.best
@@ -141,14 +153,12 @@ class KernelLearner(KernelChoice, DictionaryLearner, DictionaryCoder):
                 **pass_attributes(state),
             }
             fitted["objective_"] = fitted["objective_"] + outside
-            if not self._precomputed:
-                fitted["components_"] = regress_rows(X, coordinates.rows, atoms)
+            if pre_images is not None:
+                fitted["components_"] = regress_rows(*pre_images, atoms)
             return fitted
 
         state = LearnerState.start(start, rng)
-        yield from learn_by_passes(
-            self, X, ArrayRows(coordinates.rows), linear_problems, state, attributes
-        )
+        yield from learn_by_passes(self, X, F, linear_problems, state, attributes)
 
     def _last_atoms(self, X: Array) -> tuple[Array, Array] | None:
         """Return anchors and coefficients of the last fit's atoms, if they are to start from."""
