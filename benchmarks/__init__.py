@@ -6,6 +6,7 @@
   coding under a kernel.
 - ``paired``: the same calls of ours, an older checkout beside this one; ``any_tree`` holds those
   contenders that run in either.
+- ``cores``: the same calls on 1, 2, 4, 8 and 16 threads, beside the memory's bandwidth.
 - ``many_atoms``: time and memory over very many atoms, and the price of non-negative codes.
 - ``eigen``: leading eigenpairs of kernel matrices, by us, scipy and scikit-learn.
 - ``online``: dictionary learning from batches, the time to the same held-out objective.

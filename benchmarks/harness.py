@@ -40,6 +40,7 @@ class Contender:
     arguments: dict[str, Any]
     once: bool = False  # one call, timed, not woken up first: for the very slow
     tree: str | None = None  # run the package and the benchmarks of this checkout, not of this one
+    threads: int | None = None  # of its own, not as many as all others
 
 
 @dataclass
@@ -95,7 +96,7 @@ def compare(
 
 
 def _start(contender: Contender, n_threads: int, module: str) -> subprocess.Popen[str]:
-    threads = str(n_threads)
+    threads = str(contender.threads or n_threads)
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
     env = {**os.environ, **dict.fromkeys(names, threads), "KERNELATOMS_NUM_THREADS": threads}
     if contender.tree is not None:

@@ -185,7 +185,7 @@ def test_training_rows_by_the_book(model):
 @pytest.mark.parametrize("model", [*IN_ENTRIES, *ELSEWHERE], ids=repr)
 def test_residuals_are_those_that_training_rows_are_judged_by(model):
     X, y, T = draw(5)
-    parts = [found.parts for *_, found in model.fit(X, y)._represent(T)]
+    parts = model.fit(X, y)._represent(T, lambda rows, near, found: found.parts)
     found = model.explain(T)
     expected = np.concatenate([part.residuals2 for part in parts])
     np.testing.assert_array_equal(stack(found, "residuals"), expected)

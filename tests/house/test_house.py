@@ -103,7 +103,7 @@ def test_ground_rooms_have_few_public_names(room, most):
 def test_all_public_rooms_together_have_few_names():
     """Those that two rooms list count twice."""
     rooms = [kernelatoms, *(getattr(kernelatoms, room) for room in PUBLIC_ROOMS - {""})]
-    assert sum(len(room.__all__) for room in rooms) <= 130
+    assert sum(len(room.__all__) for room in rooms) <= 132  # with open_rows and Checkpoint
 
 
 @pytest.mark.parametrize("path", sorted((TESTS / "oracles").glob("*.py")), ids=lambda p: p.name)

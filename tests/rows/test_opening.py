@@ -173,6 +173,23 @@ def test_lists_of_another_length_are_refused(tmp_path):
         open_rows(path).collect()
 
 
+def test_an_index_of_pandas_is_no_column(tmp_path):
+    import pandas
+
+    frame = pandas.DataFrame(X[:, :2], columns=["u", "v"])[1::2]
+    frame.to_parquet(tmp_path / "x.parquet")
+    frame.to_csv(tmp_path / "x.csv")
+    numbered = open_rows(tmp_path / "x.csv", drop=[""])
+    for rows in (open_rows(frame), open_rows(tmp_path / "x.parquet"), numbered):
+        assert rows.feature_names.tolist() == ["u", "v"]
+        np.testing.assert_array_equal(rows.collect(), X[1::2, :2])
+    with pytest.raises(ValueError, match=r"a column without a name.*drop=\[''\]"):
+        open_rows(tmp_path / "x.csv")
+    (tmp_path / "x.csv").write_text("u,v,u\n1,2,3\n")
+    with pytest.raises(ValueError, match="more than one column called 'u'"):
+        open_rows(tmp_path / "x.csv")
+
+
 # Names of files
 
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from kernelatoms.engine.cpu.threads import each, is_at_work
 from kernelatoms.rows import ArrayRows, RowSource, TreeSum, tree
+from kernelatoms.rows.prefetch import Prefetch
 from oracles.row_sums import tree_sum
 
 
@@ -261,6 +262,22 @@ def test_ctrl_c_stops_all_threads(threads, where):
     n_read = source.n_read
     time.sleep(0.05)
     assert source.n_read == n_read
+
+
+def test_a_reader_whose_owner_is_gone_ends():
+    """Ctrl-C may strike between the start of the thread and the body of the with statement."""
+    source = Slow(100)
+    pieces = Prefetch(source._pieces(2), 1)
+    pieces.__enter__()
+    next(pieces)
+    del pieces
+    deadline = time.monotonic() + 10
+    while not source.closed and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert source.closed == 1
+    while any(t.name == "kernelatoms-reader" for t in threading.enumerate()):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def test_a_source_that_changes_its_length_is_refused(threads):

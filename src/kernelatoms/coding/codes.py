@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 
 from kernelatoms.engine import Array, is_device_array, machine
 
+# Signals whose codes a thread moves at once.
+_ROWS_AT_ONCE = 1 << 15
+
 
 @dataclass(kw_only=True)
 class Codes:
@@ -91,12 +94,21 @@ class PaddedCodes(Codes):
 
     def compressed(self) -> tuple[NDArray[np.int64], NDArray[np.integer], Array]:
         """Return the coefficients signal after signal: where those of each begin, atoms, values."""
-        used = self.indices >= 0
-        if used.all():  # the most common case, and no places to look for
-            n, k = self.indices.shape
-            indptr = np.arange(0, n * k + 1, max(k, 1), dtype=np.int64, like=self.indices)
+        n, k = self.indices.shape
+        if k and bool((self.indices[:, -1] >= 0).all()):  # most common: no places to look for
+            indptr = np.arange(0, n * k + 1, k, dtype=np.int64, like=self.indices)
             return indptr, self.indices.reshape(-1), self.values.reshape(-1)
-        return row_starts(used.sum(axis=1)), self.indices[used], self.values[used]
+        indptr = row_starts((self.indices >= 0).sum(axis=1))
+        indices = np.empty(int(indptr[-1]), np.int32, like=self.indices)
+        values = np.empty(len(indices), self.dtype, like=self.values)
+
+        def work(start: int, stop: int) -> None:
+            own, part = slice(indptr[start], indptr[stop]), slice(start, stop)
+            used = self.indices[part] >= 0
+            indices[own], values[own] = self.indices[part][used], self.values[part][used]
+
+        machine(values).for_rows(n, _ROWS_AT_ONCE, work)
+        return indptr, indices, values
 
     def to_csr(self) -> scipy.sparse.csr_array:
         """Return the (n_signals, n_atoms) matrix of coefficients, indices sorted."""
@@ -116,7 +128,7 @@ class PaddedCodes(Codes):
 
     def uses(self) -> NDArray[np.intp]:
         """Return how many signals use each atom."""
-        return np.bincount(self.indices[self.indices >= 0], minlength=self.n_atoms)
+        return machine(self.indices).count_values(self.indices, self.n_atoms)
 
 
 @dataclass(kw_only=True)
@@ -150,7 +162,7 @@ class RaggedCodes(Codes):
 
     def uses(self) -> NDArray[np.intp]:
         """Return how many signals use each atom."""
-        return np.bincount(self.indices, minlength=self.n_atoms)
+        return machine(self.indices).count_values(self.indices, self.n_atoms)
 
 
 @dataclass(kw_only=True)

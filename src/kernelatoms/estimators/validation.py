@@ -21,7 +21,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from kernelatoms.engine import Array, is_array, is_device_array
+from kernelatoms.engine import Array, is_array, is_device_array, machine
 from kernelatoms.estimators.devices.conversion import enter
 from kernelatoms.features.memory import check_fits
 from kernelatoms.rows import ArrayRows, RowSource
@@ -193,9 +193,11 @@ def validate_training(estimator: Any, X: Any, *, reset: bool = True) -> Array:
     Estimators that have no use for NaN at all refuse it.
     """
     finite: Any = "allow-nan" if get_tags(estimator).input_tags.allow_nan else True
-    X = validate_any(
+    X, is_finite = _validated(
         estimator, dense_rows(X), dtype=FLOATS, order="C", reset=reset, ensure_all_finite=finite
     )
+    if is_finite:
+        return X
     keep = complete_rows(X)
     return X if keep.all() else X[keep]
 
@@ -295,22 +297,35 @@ def _labelled_rows(
 ) -> tuple[Array, Array, NDArray[np.bool_]]:
     """Return checked rows and labels, and which rows are complete."""
     finite: Any = "allow-nan" if get_tags(estimator).input_tags.allow_nan else True
-    X, y = validate_any(
+    (X, y), is_finite = _validated(
         estimator, dense_rows(X), y, dtype=FLOATS, order="C", reset=reset, ensure_all_finite=finite
     )
     check_classification_targets(y)
-    return X, y, complete_rows(X)
+    return X, y, np.ones(len(X), bool) if is_finite else complete_rows(X)
 
 
 def validate_new(estimator: Any, X: Any, *, complete: bool = False) -> Array:
     """Return rows to code: floats, C-ordered, NaN where a value is missing, if that may be."""
     finite: Any = True if complete else "allow-nan"
-    X = validate_any(
+    X, is_finite = _validated(
         estimator, dense_rows(X), dtype=FLOATS, order="C", reset=False, ensure_all_finite=finite
     )
-    if not complete:
+    if not complete and not is_finite:
         check_observed(X)
     return X
+
+
+def check_signals(X: Any) -> tuple[Array, bool]:
+    """Return rows to code, and whether they are known to miss no values, without an estimator."""
+    X = enter(dense_rows(X), "X_")
+    options: dict[str, Any] = {"dtype": FLOATS, "order": "C", "ensure_all_finite": "allow-nan"}
+    is_finite = _is_finite(X, options)
+    if is_finite:
+        options["ensure_all_finite"] = False
+    X = check_any(X, input_name="X", **options)
+    if not is_finite:
+        check_observed(X)
+    return X, is_finite
 
 
 def wants_frame(transformer: Any) -> bool:
@@ -335,8 +350,32 @@ def check_any(value: Any, *, input_name: str, **options: Any) -> Any:
 
 def validate_any(estimator: Any, X: Any, y: Any = "no_validation", **options: Any) -> Any:
     """Return rows, and labels if given, as ``validate_data`` does, with its options."""
-    if not is_device_array(X):
-        return validate_data(estimator, X, y, **options)
+    return _validated(estimator, X, y, **options)[0]
+
+
+def _validated(
+    estimator: Any, X: Any, y: Any = "no_validation", **options: Any
+) -> tuple[Any, bool]:
+    """Return what ``validate_any`` does, and whether all rows are known to be finite."""
+    if is_device_array(X):
+        return _validated_on_device(estimator, X, y, **options), False
+    is_finite = _is_finite(X, options)
+    if is_finite:
+        options["ensure_all_finite"] = False  # scikit-learn would look once more, on one thread
+    return validate_data(estimator, X, y, **options), is_finite
+
+
+def _is_finite(X: Any, options: Mapping[str, Any]) -> bool:
+    """Whether rows that will not be converted are known to be finite; looks on all threads.
+
+    Of rows that are not, and of small or strange ones, scikit-learn says what is wrong.
+    """
+    if type(X) is not np.ndarray or X.ndim != 2 or X.dtype not in FLOATS:
+        return False
+    return _type(X, options["dtype"]) == X.dtype and bool(machine(X).all_finite(X))
+
+
+def _validated_on_device(estimator: Any, X: Any, y: Any, **options: Any) -> Any:
     reset = options.pop("reset", True)
     _check_feature_names(estimator, X, reset=reset)
     X = _checked(X, "X", **options)

@@ -50,6 +50,27 @@ def randomly_pivoted_cholesky(
     - ``relative``: count every row by the share of its k(x, x) that is left, as if that were 1.
       Otherwise a few rows of large k(x, x) may have all the trace.
     """
+    parts, pivots = _pivoted(kernel, rows, anchors, n_pivots, rng, accuracy, relative)
+    F = np.empty((len(rows), len(pivots)), rows.dtype, like=rows)
+
+    def work(start: int, stop: int) -> None:
+        np.concatenate([part[start:stop] for part in parts], axis=1, out=F[start:stop])
+
+    if parts:
+        machine(F).for_blocks(len(F), F.shape[1], F.itemsize, work)
+    return F, pivots
+
+
+def _pivoted(
+    kernel: Kernel,
+    rows: Array,
+    anchors: Array,
+    n_pivots: int,
+    rng: np.random.RandomState,
+    accuracy: float = 0.0,
+    relative: bool = False,
+) -> tuple[list[Array], NDArray[np.intp]]:
+    """Return the columns of ``randomly_pivoted_cholesky``, as they come, and the pivots."""
     n, dtype = len(rows), rows.dtype
     diagonal = _diagonal(kernel, rows, anchors)
     left = diagonal.copy()
@@ -87,21 +108,31 @@ def randomly_pivoted_cholesky(
         chosen = proposed[accepted]
         columns = _columns(kernel, rows, anchors, chosen, parts, factor)
         columns[pivots] = 0.0  # exact already: what is there is rounding
-        gains = to_numpy(np.asarray(weights, like=columns) @ np.square(columns, dtype=np.float64))
+        gains = _gains(columns, weights)
         enough = np.flatnonzero(weights @ left - np.cumsum(gains) <= accuracy * trace)
         if accuracy > 0 and len(enough):
             keep = int(enough[0]) + 1
             columns = np.ascontiguousarray(columns[:, :keep], like=columns)
             chosen = chosen[:keep]
-        left -= to_numpy(np.vecdot(columns, columns))
+        left -= to_numpy(machine(columns).squared_norms(columns))
         if not left.min() >= -np.sqrt(np.finfo(dtype).eps) * diagonal.max():
             raise ValueError(NOT_SEMIDEFINITE)
         np.maximum(left, 0.0, out=left)
         left[chosen] = 0.0
         parts.append(columns)
         pivots = np.concatenate([pivots, chosen])
-    F = np.concatenate(parts, axis=1) if parts else np.empty((n, 0), dtype, like=rows)
-    return F, pivots
+    return parts, pivots
+
+
+def _gains(columns: Array, weights: Array) -> Array:
+    """Return the weighted sums of the squares of columns, in host memory."""
+    weights, sums = np.asarray(weights, like=columns), {}
+
+    def work(start: int, stop: int) -> None:
+        sums[start] = weights[start:stop] @ np.square(columns[start:stop], dtype=np.float64)
+
+    machine(columns).for_blocks(len(columns), 2 * columns.shape[1], 8, work)
+    return to_numpy(sum(sums[start] for start in sorted(sums)))
 
 
 def _diagonal(kernel: Kernel, rows: Array, anchors: Array) -> Array:
@@ -212,17 +243,23 @@ def coreset(X: Array, kernel: Kernel, n_landmarks: int, rng: np.random.RandomSta
     err(x, mu) = |x|^2 - (x'mu)^2 / |mu|^2: rows that the mean represents badly.
     """
     _needs_rows(kernel, "coreset")
-    mean = X.mean(axis=0, dtype=np.float64)
+    map_rows = machine(X).map_rows
+    sums = map_rows(lambda rows: rows.sum(axis=0, dtype=np.float64)[None], X)
+    mean = sums.sum(axis=0) / len(X)
     energy = float(mean @ mean)
-    along = (X @ mean.astype(X.dtype)).astype(np.float64) ** 2 / energy if energy > 0 else 0.0
-    weights = np.vecdot(X, X).astype(np.float64) - along
-    return _choose(X, kernel, n_landmarks, np.maximum(weights, 0.0), rng)
+
+    def distances2(rows: Array) -> Array:
+        along = (rows @ mean.astype(X.dtype)).astype(np.float64) ** 2
+        along = along / energy if energy > 0 else 0.0
+        return np.maximum(np.vecdot(rows, rows).astype(np.float64) - along, 0.0)
+
+    return _choose(X, kernel, n_landmarks, map_rows(distances2, X), rng)
 
 
 def rpcholesky(X: Array, kernel: Kernel, n_landmarks: int, rng: np.random.RandomState) -> Array:
     """Pivots of randomly pivoted Cholesky, filled up with random rows if the rank is lower."""
     anchors = as_anchors(X, kernel)
-    _, pivots = randomly_pivoted_cholesky(kernel, X, anchors, n_landmarks, rng)
+    _, pivots = _pivoted(kernel, X, anchors, n_landmarks, rng)
     others = rng.permutation(np.delete(np.arange(len(X)), pivots))
     chosen = np.concatenate([pivots, others])[:n_landmarks]
     return anchors[np.sort(chosen)]
@@ -250,7 +287,9 @@ def _choose(
         with np.errstate(divide="ignore"):
             times = np.where(weights > 0, times / weights, np.inf)
         tie_break = rng.random_sample(len(X))
-        chosen = np.lexsort((tie_break, times))[:n_landmarks]
+        last = np.partition(times, n_landmarks - 1)[n_landmarks - 1]
+        early = np.flatnonzero(times <= last)
+        chosen = early[np.lexsort((tie_break[early], times[early]))[:n_landmarks]]
     return as_anchors(X, kernel)[np.sort(chosen)]
 
 

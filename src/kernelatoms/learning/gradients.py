@@ -41,6 +41,8 @@ _ENOUGH = 1e-4
 _HALVINGS_JOINT, _HALVINGS_SAFE = 8, 30
 # Sweeps over the atoms towards the best ones of bounded norm.
 _SWEEPS = 3
+# Ranges of rows that have sums of their own.
+_MOST_SHARES = 16
 # Kernel values computed at once, and the fewest rows of them.
 _BLOCK_NUMBERS, _FEWEST_ROWS = 1 << 19, 128
 # A share of the diagonal, added to H: atoms with the same signals keep separate steps.
@@ -237,7 +239,7 @@ def _safe_step(H: Array, gradient: Array, atoms: Array, max_norm: float | None) 
 def _shares(X: Array) -> list[range]:
     """Return the rows in few ranges with sums of their own, whatever the number of threads."""
     n_rows = len(X)
-    size = machine(X).fair_share(n_rows)
+    size = max(machine(X).fair_share(n_rows), -(-n_rows // _MOST_SHARES))
     return [range(i, min(i + size, n_rows)) for i in range(0, n_rows, size)]
 
 

@@ -174,12 +174,18 @@ def atoms_from_rows(rows: Array, n_atoms: int, rng: np.random.RandomState) -> Ar
     return run(draw_rows(ArrayRows(rows), n_atoms, rng))
 
 
+def _nonzero(X: Array) -> NDArray[np.bool_]:
+    """Return which rows have a value other than 0."""
+    found: NDArray[np.bool_] = to_numpy(machine(X).map_rows(lambda rows: rows.any(axis=1), X))
+    return found
+
+
 def atoms_from_sums(X: Array, n_atoms: int, n_terms: int, rng: np.random.RandomState) -> Array:
     """Return sums of ``n_terms`` random rows at unit norm, of rows other than 0 if there are any.
 
     As in Fig. 3 of the kernel dictionary learning paper.
     """
-    rows = np.flatnonzero(to_numpy(X.any(axis=1)))
+    rows = np.flatnonzero(_nonzero(X))
     rows = rows if len(rows) else np.arange(len(X))
     drawn = np.stack([rng.permutation(rows)[:n_terms] for _ in range(n_atoms)])
     total = X[drawn[:, 0]]

@@ -1,7 +1,8 @@
 """Where rows are, and passes over them.
 
 - ``source``: ``RowSource``, the base class: blocks in a fixed order, as often as they are asked
-  for; some rows, a random sample, labels, a fingerprint.
+  for; some rows, a random sample, labels, a fingerprint; ``numbers``: the floats of rows,
+  checksums.
 - ``opening``: ``open_rows``, which finds the kind of source.
 - ``reduction``: a pass as a sum over blocks, the same bits for any number of threads; ``prefetch``:
   the next blocks are read while others are worked on; ``regroup``: blocks of chunks of any size.

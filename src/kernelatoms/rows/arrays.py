@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from kernelatoms.engine import is_device_array, to_numpy
-from kernelatoms.rows.source import RowSource, as_floats, checksum, float_type_asked
+from kernelatoms.rows.numbers import as_floats, checksum, float_type_asked
+from kernelatoms.rows.source import RowSource
 
 
 class ArrayRows(RowSource):

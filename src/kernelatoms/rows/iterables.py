@@ -7,8 +7,9 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from kernelatoms.engine import Array
+from kernelatoms.rows.numbers import checksum, float_type_asked
 from kernelatoms.rows.regroup import regroup
-from kernelatoms.rows.source import RowSource, checksum, float_type_asked
+from kernelatoms.rows.source import RowSource
 
 #: Rows that are put together before they are cut into blocks.
 _CHUNK = 256

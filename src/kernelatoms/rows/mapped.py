@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from kernelatoms.engine import to_numpy
-from kernelatoms.rows.source import RowSource, checksum
+from kernelatoms.rows.numbers import checksum
+from kernelatoms.rows.source import RowSource
 
 #: Rows whose results tell one function from another.
 _LOOKED_AT = 64

@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from kernelatoms.engine import Array
+from kernelatoms.rows.numbers import float_type_asked
 from kernelatoms.rows.regroup import Piece
-from kernelatoms.rows.source import RowSource, float_type_asked
+from kernelatoms.rows.source import RowSource
 from kernelatoms.rows.stamps import Stamp
 
 #: A header of a safetensors file has at most so many bytes.
@@ -152,12 +153,17 @@ class RawFileRows(RowSource):
             return super()._take(indices)
         order = np.argsort(indices, kind="stable")
         found = np.empty((len(indices), self._arrays[0].n_features), self.dtype)
+        ends = np.searchsorted(indices[order], self._starts)
         with _Files() as files:
-            for stamp in {array.stamp: None for array in self._arrays}:
-                stamp.check()
-            for place in order:
-                row = int(indices[place])
-                found[place] = self._finish(self._rows(files, row, row + 1))[0]
+            for i, array in enumerate(self._arrays):
+                places = order[ends[i] : ends[i + 1]]
+                if not len(places):
+                    continue
+                held = np.empty((len(places), array.n_features), array.dtype)
+                file = files.open(array.stamp)
+                for k, row in enumerate((indices[places] - self._starts[i]).tolist()):
+                    array.read(file, row, row + 1, held[k])
+                found[places] = _widened(held) if array.bfloat16 else held
         return found
 
 

@@ -47,30 +47,7 @@ def reduce(
     add: Add | None,
     max_at_once: int | None = None,
 ) -> Any:
-    """Return the sum of ``work(block, start)`` over the blocks of a source.
-
-    Parameters
-    ----------
-    source : RowSource
-        The rows.
-    work : callable
-        Called with every block and the number of its first row, on all threads, each block by one
-        thread. Calls of the engine inside of it run in that thread.
-    block_rows : int
-        Rows per block.
-    add : callable or None
-        Adds two results; it may change the first one and return it. With None nothing is added and
-        None is returned.
-    max_at_once : int or None
-        At most so many blocks are worked on or wait to be added; for large results. With 1,
-        ``work`` runs in the calling thread and may use all threads itself.
-
-    Returns
-    -------
-    object
-        The sum. An error, or Ctrl-C, stops all threads; what is raised is the error of the first
-        block that failed.
-    """
+    """Return the sum of ``work(block, start)`` over the blocks: see ``RowSource.reduce``."""
     if max_at_once is not None and max_at_once < 1:
         raise ValueError(f"max_at_once must be 1 or more, got {max_at_once}.")
     all_pieces = source._pieces(block_rows)

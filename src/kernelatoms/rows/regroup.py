@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from kernelatoms.engine import Array
-from kernelatoms.rows.source import as_floats
+from kernelatoms.rows.numbers import as_floats
 
 
 class Piece:

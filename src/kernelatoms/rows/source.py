@@ -1,14 +1,13 @@
 """``RowSource``: rows, wherever they are, as blocks that can be read again and again."""
 
 import operator
-import zlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from kernelatoms.engine import Array
+from kernelatoms.rows.numbers import stacked
 from kernelatoms.rows.prefetch import Prefetch
 
 #: Bytes of a block where nobody asked for a number of rows.
@@ -28,6 +27,19 @@ class RowSource:
     ``_finish``, which turns a piece into a block. ``_read`` waits for the disk, in one thread,
     ahead of time; ``_finish`` computes, in the threads that work on the blocks.
 
+    Parameters
+    ----------
+    n_rows : int or None
+        Number of rows; None until a pass has counted them.
+    n_features : int or None
+        Number of columns; None where a row is one value.
+    dtype : dtype
+        Type of the rows as they are delivered.
+    feature_names : sequence of str, optional
+        Names of the columns.
+    labels : array-like of shape (n_rows,), optional
+        A label per row.
+
     Attributes
     ----------
     n_rows : int or None
@@ -38,6 +50,20 @@ class RowSource:
         float32 or float64, as rows are delivered.
     feature_names : ndarray of str or None
         Names of the columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelatoms import open_rows
+    >>> rows = open_rows(np.arange(10.0).reshape(5, 2), label=[0, 1, 0, 1, 1])
+    >>> rows.shape, rows.labels()
+    ((5, 2), array([0, 1, 0, 1, 1]))
+    >>> [len(block) for block in rows.blocks(2)]
+    [2, 2, 1]
+    >>> rows.reduce(lambda block, start: block.sum(axis=0), block_rows=2)
+    array([20., 25.])
+    >>> rows.map(np.sqrt, 2).take([4])
+    array([[2.82842712, 3.        ]])
     """
 
     #: Whether a thread reads ahead: not where blocks are views.
@@ -59,8 +85,8 @@ class RowSource:
         names = None if feature_names is None else list(feature_names)
         self.feature_names = None if names is None else np.array(names, dtype=object)
         self._labels = None if labels is None else np.asarray(labels)
-        if self._labels is not None and n_rows is not None and len(self._labels) != n_rows:
-            raise ValueError(f"label has {len(self._labels):,} values for {n_rows:,} rows.")
+        if n_rows is not None:
+            self._refuse_other_labels(n_rows)
 
     @property
     def shape(self) -> tuple[Any, ...]:
@@ -73,24 +99,57 @@ class RowSource:
         return max(1, BLOCK_BYTES // max(1, (self.n_features or 1) * self.dtype.itemsize))
 
     def blocks(self, block_rows: int) -> Iterator[Any]:
-        """Yield all rows: ``block_rows`` rows at a time, the rest at the end.
+        """Yield all rows, ``block_rows`` at a time, the rest at the end.
 
-        The next block is read while one is worked on.
+        The next blocks are read while one is worked on. Passes are independent of each other:
+        several may be under way.
+
+        Parameters
+        ----------
+        block_rows : int
+            Rows per block.
+
+        Yields
+        ------
+        ndarray, csr_array or DeviceArray
+            The next rows, in order. They may be a view of the rows: do not write into them.
         """
         with Prefetch(self._pieces(block_rows), 1, self._waits_for_data) as pieces:
             for _, piece in pieces:
                 yield self._finish(piece)
 
     def take(self, indices: Any) -> Any:
-        """Return these rows, in the order of ``indices``."""
-        wanted = self._checked(indices)
-        return self._take(wanted)
+        """Return some rows.
+
+        Parameters
+        ----------
+        indices : array-like of int, of shape (n,)
+            Which rows, in any order; negative ones count from the end.
+
+        Returns
+        -------
+        ndarray or csr_array of shape (n, n_features)
+            The rows, in the order of ``indices``.
+        """
+        return self._take(self._checked(indices))
 
     def sample(self, n: int, rng: np.random.RandomState) -> Any:
-        """Return ``n`` different random rows, or all in random order where there are fewer.
+        """Return random rows, none of them twice.
 
-        The same rows for every kind of source that has equal rows. Rows that have not been counted
-        are counted first.
+        Equal rows give equal samples, whatever kind of source has them. Rows that have not been
+        counted are counted first.
+
+        Parameters
+        ----------
+        n : int
+            How many; where there are fewer rows, all are returned.
+        rng : RandomState
+            Draws them.
+
+        Returns
+        -------
+        ndarray or csr_array of shape (min(n, n_rows), n_features)
+            The rows, in random order.
         """
         return self._take(draw(self.count(), n, rng))
 
@@ -102,11 +161,23 @@ class RowSource:
         return cast(int, self.n_rows)
 
     def labels(self) -> NDArray[Any] | None:
-        """Return the label of every row, or None; a column is read when this is called."""
+        """Return the label of every row; a column of labels is read when this is called.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,), or None
+            The labels, where there are any.
+        """
         return self._labels
 
     def identity(self) -> dict[str, Any]:
-        """Return what tells these rows from others, as values that JSON can hold."""
+        """Return what tells these rows from others.
+
+        Returns
+        -------
+        dict
+            Values that JSON can hold: names, sizes and times of files, or a checksum.
+        """
         raise NotImplementedError
 
     def map(
@@ -117,10 +188,23 @@ class RowSource:
         dtype: DTypeLike | None = None,
         names: Iterable[str] | None = None,
     ) -> "RowSource":
-        """Return ``function(rows)`` as a source, computed block by block as it is read.
+        """Return ``function(rows)`` as a source, computed block by block when it is read.
 
-        ``function`` must treat every row by itself. Its results may be arrays of ``n_features``
-        columns, CSR arrays, or one value per row (``n_features=None``).
+        Parameters
+        ----------
+        function : callable
+            Treats every row by itself. It returns arrays, CSR arrays or one value per row.
+        n_features : int or None
+            Columns of what it returns; None for one value per row.
+        dtype : dtype, optional
+            Type of what it returns; by default that of the rows.
+        names : sequence of str, optional
+            Names of the columns.
+
+        Returns
+        -------
+        MappedRows
+            The lazy source.
         """
         from kernelatoms.rows.mapped import MappedRows
 
@@ -138,7 +222,31 @@ class RowSource:
         add: Callable[[Any, Any], Any] | None = operator.add,
         max_at_once: int | None = None,
     ) -> Any:
-        """Return the sum of ``work(block, start)`` over all blocks; see ``reduction``."""
+        """Return the sum of ``work(block, start)`` over all blocks.
+
+        Blocks are worked on by all threads while the next ones are read. The bits of the sum do not
+        depend on the number of threads.
+
+        Parameters
+        ----------
+        work : callable
+            Called with every block and the number of its first row, each block by one thread.
+            Calls of the library inside of it run in that thread.
+        block_rows : int
+            Rows per block.
+        add : callable or None
+            Adds two results; it may change the first one and return it. With None nothing is
+            added, and None is returned.
+        max_at_once : int, optional
+            At most so many blocks are worked on or wait to be added; for large results. With 1,
+            ``work`` runs in the calling thread and may use all threads itself.
+
+        Returns
+        -------
+        object
+            The sum. Errors and Ctrl-C stop all threads; of several errors that of the first block
+            is raised.
+        """
         from kernelatoms.rows.reduction import reduce
 
         return reduce(self, work, block_rows=block_rows, add=add, max_at_once=max_at_once)
@@ -206,7 +314,13 @@ class RowSource:
                 f"The rows have changed since they were counted: there were {self.n_rows:,} and "
                 f"there are now {more}. Every pass must find the same rows."
             )
+        if self.n_rows is None:
+            self._refuse_other_labels(n_rows)
         self.n_rows = n_rows
+
+    def _refuse_other_labels(self, n_rows: int) -> None:
+        if self._labels is not None and len(self._labels) != n_rows:
+            raise ValueError(f"label has {len(self._labels):,} values for {n_rows:,} rows.")
 
     def _checked(self, indices: Any) -> NDArray[np.intp]:
         wanted = np.asarray(indices)
@@ -236,44 +350,3 @@ def draw(n_rows: int, n: int, rng: np.random.RandomState) -> NDArray[np.intp]:
         drawn = np.concatenate([drawn, more.astype(np.intp)])
         drawn = drawn[np.sort(np.unique(drawn, return_index=True)[1])]
     return drawn
-
-
-def stacked(blocks: list[Any], n_features: int | None, dtype: np.dtype[Any]) -> Any:
-    """Return blocks as one array: dense, CSR, or of one value per row."""
-    if not blocks:
-        return np.empty((0,) if n_features is None else (0, n_features), dtype)
-    if len(blocks) == 1:
-        return blocks[0]
-    if isinstance(blocks[0], np.ndarray) or not hasattr(blocks[0], "indptr"):
-        return np.concatenate(blocks)
-    from scipy import sparse
-
-    return sparse.csr_array(sparse.vstack(blocks, format="csr"))
-
-
-def float_type(dtype: DTypeLike) -> np.dtype[Any]:
-    """Return the floats in which numbers of this type are delivered: float32 or float64."""
-    given = np.dtype(dtype)
-    if given.kind not in "fiub":
-        raise TypeError(f"rows must be numbers, got {given}.")
-    return np.dtype(np.float32 if given.kind == "f" and given.itemsize <= 4 else np.float64)
-
-
-def float_type_asked(dtype: DTypeLike | None, stored: DTypeLike) -> np.dtype[Any]:
-    """Return the type that was asked for, or else that of the stored numbers."""
-    if dtype is None:
-        return float_type(stored)
-    asked = np.dtype(dtype)
-    if asked not in (np.float32, np.float64):
-        raise ValueError(f"dtype must be float32 or float64, got {asked}.")
-    return asked
-
-
-def checksum(numbers: Array, crc: int = 0) -> int:
-    """Return the CRC-32 of an array's bytes, after those of earlier ones."""
-    return zlib.crc32(np.ascontiguousarray(numbers).reshape(-1).view(np.uint8).data, crc)
-
-
-def as_floats(block: Array, dtype: np.dtype[Any]) -> Array:
-    """Return a block in rows of native floats; itself, where it is that already."""
-    return np.ascontiguousarray(block, dtype)

@@ -168,7 +168,10 @@ class TableInMemory(TableFile):
     def __init__(self, frame: Any) -> None:
         pyarrow = load_extra("pyarrow", "Reading data frames by blocks")
         self.name = f"The {type(frame).__name__}"
-        self._table = pyarrow.table(frame)
+        if type(frame).__module__.startswith("pandas"):
+            self._table = pyarrow.Table.from_pandas(frame, preserve_index=False)
+        else:
+            self._table = pyarrow.table(frame)
         self.schema, self.n_rows = self._table.schema, self._table.num_rows
 
     def identity(self) -> list[Any]:

@@ -8,8 +8,9 @@ from numpy.typing import DTypeLike, NDArray
 
 from kernelatoms.engine import Array
 from kernelatoms.lazy import load_extra
+from kernelatoms.rows.numbers import checksum, float_type_asked
 from kernelatoms.rows.regroup import regroup
-from kernelatoms.rows.source import RowSource, checksum, float_type_asked
+from kernelatoms.rows.source import RowSource
 from kernelatoms.rows.table_files import TableFile, TableInMemory, as_array, first_value
 
 
@@ -134,7 +135,9 @@ def _chosen(
     file: TableFile, columns: Iterable[str] | None, label: str | None, drop: Iterable[str] | None
 ) -> list[str]:
     """Return the columns to read."""
-    there = list(file.schema.names)
+    # An index that pandas wrote is no column.
+    index = (file.schema.pandas_metadata or {}).get("index_columns", [])
+    there = [name for name in file.schema.names if name not in index]
     if twins := sorted({name for name in there if there.count(name) > 1}):
         raise ValueError(f"{file.name} has more than one column called {twins[0]!r}; rename them.")
     if isinstance(columns, str) or isinstance(drop, str):
@@ -155,6 +158,11 @@ def _chosen(
     if columns is not None and label in names:
         raise ValueError(f"The column {label!r} is the label; it cannot be one of columns, too.")
     names = [name for name in names if name != label and name not in dropped]
+    if "" in names and columns is None:
+        raise ValueError(
+            f"{file.name} has a column without a name, which may number the rows: leave it out by "
+            "drop=[''], or name those to read by columns=[...]."
+        )
     if not names or len(set(names)) < len(names):
         raise ValueError("columns must name one column or more, each once.")
     return names

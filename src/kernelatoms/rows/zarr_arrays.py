@@ -7,8 +7,9 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from kernelatoms.lazy import load_extra
+from kernelatoms.rows.numbers import checksum, float_type_asked
 from kernelatoms.rows.regroup import regroup
-from kernelatoms.rows.source import RowSource, checksum, float_type_asked
+from kernelatoms.rows.source import RowSource
 
 
 class ZarrRows(RowSource):

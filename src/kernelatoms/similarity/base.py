@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.engine import Array, is_array
+from kernelatoms.engine import Array, is_array, machine
 from kernelatoms.similarity import gammas
 from kernelatoms.similarity.gradients import Inversion, Slopes, gradient_in_plane
 from kernelatoms.similarity.missing import rows_with_missing
@@ -94,7 +94,7 @@ class Kernel:
         self._check_rows(X)
         incomplete = self._incomplete(X)
         if not len(incomplete):
-            return self._diag(X)
+            return machine(X).map_rows(self._diag, X) if self._own else self._diag(X)
         out = np.empty(X.shape[:-1], X.dtype)
         with np.errstate(over="ignore", invalid="ignore"):
             out[incomplete] = self.diag_from_parts(X[incomplete])

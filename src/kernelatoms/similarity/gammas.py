@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelatoms.engine import Array
+from kernelatoms.engine import Array, machine
 
 #: Values of gamma beside a number above 0 and None.
 GAMMA_WORDS = ("scale", "auto", "spread")
@@ -29,33 +29,39 @@ def check_gamma(gamma: Any, *, words: tuple[str, ...] = GAMMA_WORDS) -> None:
 
 def gamma_by_variance(X: Array) -> float:
     """Return 1 / (n_features * X.var()) without missing values; 1 where all values are equal."""
-    n_features = X.shape[1]
-    lowest, highest = float(X.min()), float(X.max())
-    if np.isnan(lowest):
-        X = X[~np.isnan(X)]
-        lowest, highest = (float(X.min()), float(X.max())) if len(X) else (0.0, 0.0)
-    if lowest == highest:  # where the mean is rounded, the variance is not 0
+    values, found = _known(X)
+    if found is None or found.lowest == found.highest:  # a mean is rounded: the variance is not 0
         return 1.0
-    return _one_over(lambda rows: rows.var(dtype=np.float64), X, n_features)
+    return _one_over(lambda spread: spread.variance, values, found, X.shape[1])
 
 
 def gamma_by_norms(X: Array) -> float:
     """Return 1 over the mean squared norm of rows, without missing values; 1 where all are 0."""
-    n_features = X.shape[1]
-    X = X[~np.isnan(X)]
-    if not X.any():
+    values, found = _known(X)
+    if found is None or found.lowest == found.highest == 0:
         return 1.0
-    return _one_over(lambda rows: np.square(rows.astype(np.float64)).mean(), X, n_features)
+    return _one_over(
+        lambda spread: spread.variance + spread.mean * spread.mean, values, found, X.shape[1]
+    )
 
 
-def _one_over(mean_square: Callable[[Array], Any], X: Array, n_features: int) -> float:
-    """Return 1 / (n_features * mean_square(X)), also where squares of values do not fit."""
+def _known(X: Array) -> tuple[Array, Any]:
+    """Return the values that are not missing, and their spread; None of no values."""
+    found = machine(X).spread(X)
+    if not np.isnan(found.lowest):
+        return X, found
+    X = X[~np.isnan(X)]
+    return X, machine(X).spread(X) if len(X) else None
+
+
+def _one_over(mean_square: Callable[[Any], float], X: Array, spread: Any, n_features: int) -> float:
+    """Return 1 over n_features times a mean square of values, also where squares do not fit."""
+    largest, unit = max(-spread.lowest, spread.highest), 1.0
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        mean, unit = float(mean_square(X)), 1.0
-        largest = float(np.abs(X).max())
+        mean = mean_square(spread)
         if not np.finfo(np.float64).tiny < mean < np.inf:
             unit = largest
-            mean = float(mean_square(X.astype(np.float64) / unit))
+            mean = mean_square(machine(X).spread(X.astype(np.float64) / unit))
         return _gamma(np.float64(1) / (n_features * mean) / unit / unit, largest)
 
 

@@ -66,8 +66,9 @@ def test_blocks_stay_within_memory():
 
 @pytest.mark.parametrize(
     ("n_rows", "fewest", "expected"),
-    [(0, 64, 1), (1, 64, 1), (10, 64, 5), (255, 64, 128), (256, 64, 64), (1023, 64, 128),
-     (1024, 64, 64), (16_000, 64, 1000), (60, 4, 8), (63, 4, 8), (64, 4, 4)],
+    [(0, 64, 1), (1, 64, 1), (10, 64, 5), (127, 64, 64), (128, 64, 32), (511, 64, 64),
+     (512, 64, 32), (1024, 64, 64), (2047, 64, 128), (2048, 64, 64), (4096, 64, 64),
+     (16_000, 64, 250), (64_000, 512, 1000), (60, 4, 4), (63, 4, 4), (256, 4, 4), (5, 1, 1)],
 )  # fmt: skip
 def test_blocks_are_shared_by_many_threads(n_rows, fewest, expected):
     assert fair_share(n_rows, fewest) == expected
@@ -115,4 +116,14 @@ def test_a_few_blocks_are_shared_evenly_by_two_or_four_threads(n_rows):
 def test_blocks_are_neither_tiny_nor_larger_than_asked():
     assert block_rows(100, 1, 8) == 50
     assert block_rows(10**6, 10**6, 8) == 128
-    assert block_rows(10**6, 1, 8) == 1024
+    assert block_rows(10**6, 1, 8) == 1009  # 992 blocks; with 1,024 rows there would be 977
+
+
+@pytest.mark.parametrize("n_rows", [20_000, 70_001, 512_000, 10**6])
+@pytest.mark.parametrize("width", [1, 500, 5000])
+def test_sixteen_threads_have_as_many_blocks_each(n_rows, width):
+    rows = block_rows(n_rows, width, 8)
+    n_blocks = -(-n_rows // rows)
+    rounds = -(-n_blocks // 16)
+    assert rows <= 1024
+    assert 16 * rounds * rows - n_rows < 16 * rounds  # a row too many per block at most

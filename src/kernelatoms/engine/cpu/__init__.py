@@ -1,9 +1,9 @@
 """The machine of numpy arrays.
 
 - ``jit``: compilation to the same machine code in every process, its cache on disk, and its
-  announcement. ``threads``: the thread pool.
+  announcement. ``threads``: the thread pool. ``gang``: threads in step through one loop.
 - ``products``: the matrix products around the loops, blocks of rows, padded rows. ``scale``:
-  squared norms that fit, and signals scaled by powers of two.
+  squared norms that fit, and signals scaled by powers of two. ``values``: all values looked at.
 - ``greedy``: greedy pursuits (OMP, OLS, non-negative): blocks, threads, memory; with a Gram
   matrix, with a small one per signal, or without. ``greedy_loops``: their steps. ``masked``: the
   same on the observed entries of signals with missing values.
@@ -66,4 +66,13 @@ from kernelatoms.engine.cpu.threads import (
     in_short_parts,
     n_threads,
     one_blas_thread,
+)
+from kernelatoms.engine.cpu.values import (
+    Spread,
+    all_finite,
+    checksum,
+    count_values,
+    holds_nan,
+    map_rows,
+    spread,
 )

@@ -137,15 +137,24 @@ def block_rows(n_rows: int, width: int, itemsize: int, fewest: int = 512) -> int
     """Return how many rows to work on at once: a few MiB per thread, enough rows for the GEMM.
 
     ``fewest`` as of ``fair_share``. A few blocks become two, four, eight or sixteen, which threads
-    can share: of three, one of two threads would work while the other waits.
+    can share: of three, one of two threads would work while the other waits. More become a multiple
+    of sixteen.
     """
     fits = (4 << 20) // max(width * itemsize, 1)
     most = min(max(fits, 128), 1024, fair_share(n_rows, fewest))
     n_blocks = 2
     while n_blocks < 16 and n_rows > n_blocks * most:
         n_blocks *= 2
+    if n_rows > n_blocks * most:
+        return _in_sixteens(n_rows, most)
     even = -(-n_rows // n_blocks)
     return even if 64 <= even < most else most
+
+
+def _in_sixteens(n_rows: int, most: int) -> int:
+    """Return at most so many rows per block, such that sixteen threads have as many blocks each."""
+    n_blocks = 16 * -(-n_rows // (16 * most))
+    return -(-n_rows // n_blocks)
 
 
 def for_blocks(n_rows: int, width: int, itemsize: int, work: Callable[[int, int], None]) -> None:
@@ -155,7 +164,8 @@ def for_blocks(n_rows: int, width: int, itemsize: int, work: Callable[[int, int]
 
 def for_rows(n_rows: int, most: int, work: Callable[[int, int], None]) -> None:
     """Call ``work(start, stop)`` for blocks of at most so many rows, on all threads."""
-    each_block(n_rows, min(most, fair_share(n_rows)), lambda: work)
+    rows = min(most, fair_share(n_rows))
+    each_block(n_rows, _in_sixteens(n_rows, rows) if n_rows > 16 * rows else rows, lambda: work)
 
 
 def rows_in_memory(matrix: NDArray[Any]) -> NDArray[Any]:

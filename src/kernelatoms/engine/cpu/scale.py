@@ -9,15 +9,20 @@ See docs/decisions/023-numbers-far-from-one.md.
 """
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.engine.cpu.jit import jit
+from kernelatoms.engine.cpu.threads import each_block
 
 #: An array of numbers.
 Array = NDArray[Any]
+
+# Bytes of rows that a thread works on at once; fewer are not worth to wake a thread.
+_AT_ONCE = 2 << 20
 
 # Squared norms of signals and of atoms that the loops can work with as they are. Their product must
 # not overflow, and what is rounding in it, (100 eps)^2 of it, must not vanish.
@@ -53,8 +58,8 @@ def _square(rows, out):
 
 def squared_norms(rows: Array) -> NDArray[np.float64]:
     """Return |x|^2 of rows (n, n_features): float64, which squares of float32 fit in."""
-    squares = np.empty(len(rows))
-    _square(np.ascontiguousarray(rows), squares)
+    squares, found = np.empty(len(rows)), np.ascontiguousarray(rows)
+    _for_rows(found, lambda start, stop: _square(found[start:stop], squares[start:stop]))
     if rows.dtype == np.float32 or all_in_safe_range(squares, rows.dtype):
         return squares
     near, exponents = rescale_rows(rows, ~in_safe_range(squares, rows.dtype), rows.dtype)
@@ -102,9 +107,25 @@ def rescale_if_needed(rows: Array) -> tuple[Array, NDArray[np.int32] | None]:
 
 def unit_rows(rows: Array) -> Array:
     """Return rows, also in stacks, at unit norm; zero rows stay zero."""
-    near, _ = rescale_if_needed(rows.reshape(-1, rows.shape[-1]))
-    norms = np.linalg.norm(near, axis=1, keepdims=True)
-    return (near / np.where(norms > 0, norms, 1)).reshape(rows.shape)
+    flat = rows.reshape(-1, rows.shape[-1])
+    out = np.empty(flat.shape, flat.dtype)
+
+    def work(start: int, stop: int) -> None:
+        near, _ = rescale_if_needed(flat[start:stop])
+        norms = np.linalg.norm(near, axis=1, keepdims=True)
+        np.divide(near, np.where(norms > 0, norms, 1), out=out[start:stop])
+
+    _for_rows(flat, work)
+    return out.reshape(rows.shape)
+
+
+def _for_rows(rows: Array, work: Callable[[int, int], None]) -> None:
+    """Call ``work(start, stop)`` for blocks of rows, on all threads where there are many."""
+    at_once = max(1, _AT_ONCE * len(rows) // max(rows.nbytes, 1))
+    if len(rows) <= at_once:
+        work(0, len(rows))
+    else:
+        each_block(len(rows), at_once, lambda: work)
 
 
 def scale_back(

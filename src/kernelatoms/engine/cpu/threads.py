@@ -100,6 +100,11 @@ def n_threads() -> int:
             return int(value)
         if value and variable.startswith("KERNELATOMS"):
             raise ValueError(f"{variable} must be a positive whole number, got {value!r}.")
+    return n_processors()
+
+
+def n_processors() -> int:
+    """Return how many processors this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -156,12 +161,15 @@ def fair_share(n_rows: int, fewest: int = 512) -> int:
     """Return how many rows a block may have, so that many threads find work.
 
     The same for any number of threads: a matrix product may round a row otherwise in a block of
-    another size, and results would depend on the machine's cores. ``fewest`` rows per block are
-    worth its overhead (with 188 instead of 1,024 pursuits took 3% longer); there are at least two
-    blocks all the same.
+    another size, and results would depend on the machine's cores. There are 64 blocks, so that
+    sixteen threads end at about the same time, of at least ``fewest`` rows, which are worth the
+    overhead; fewer blocks down to 16 for this; then blocks of half as many rows; and then as few
+    blocks as that takes, but two.
     """
-    n_blocks = 16
-    while n_blocks > 2 and n_rows < fewest * n_blocks:
+    n_blocks = 64
+    while n_blocks > 16 and n_rows < fewest * n_blocks:
+        n_blocks //= 2
+    while n_blocks > 2 and n_rows < fewest // 2 * n_blocks:
         n_blocks //= 2
     return max(1, -(-n_rows // n_blocks))
 

@@ -13,7 +13,7 @@ See docs/decisions/008-device-arrays.md.
 """
 
 from kernelatoms.engine.gpu import local, updates
-from kernelatoms.engine.gpu.arrays import linalg, scale, work
+from kernelatoms.engine.gpu.arrays import linalg, scale, values, work
 from kernelatoms.engine.gpu.arrays.conversion import (
     call_user,
     cpu_as_device,
@@ -30,6 +30,7 @@ from kernelatoms.engine.gpu.arrays.work import (
     for_local_blocks,
     for_rows,
     in_short_parts,
+    map_rows,
     n_threads,
     one_blas_thread,
 )
@@ -37,11 +38,13 @@ from kernelatoms.engine.gpu.greedy import omp as _omp
 from kernelatoms.engine.gpu.l1 import lasso as _lasso
 from kernelatoms.engine.gpu.local import TopK, smallest
 
+all_finite = on_tensors(values.all_finite)
 all_in_safe_range = on_tensors(scale.all_in_safe_range)
 chi2_distances = on_tensors(linalg.chi2_distances)
 cholesky = on_tensors(linalg.cholesky)
 cholesky_all = on_tensors(linalg.cholesky_all)
 class_parts_local = on_tensors(local.class_parts_local)
+count_values = on_tensors(values.count_values)
 cross_products = on_tensors(linalg.cross_products)
 descend_atoms = on_tensors(updates.descend_atoms)
 free_bytes = on_tensors(work.free_bytes)
@@ -68,6 +71,7 @@ root_of_inverse = on_tensors(linalg.root_of_inverse)
 rescale_if_needed = on_tensors(scale.rescale_if_needed)
 solve_triangular = on_tensors(linalg.solve_triangular)
 solve_triangular_all = on_tensors(linalg.solve_triangular_all)
+spread = on_tensors(values.spread)
 squared_norms = on_tensors(scale.squared_norms)
 subtract_class_parts = on_tensors(local.subtract_class_parts)
 subtract_dense_class_parts = on_tensors(local.subtract_dense_class_parts)

@@ -1,6 +1,6 @@
 """What ``CRCClassifier`` and ``SRCClassifier`` share: a signal written in all training rows."""
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -240,8 +240,7 @@ class RepresentationClassifier(CodeClassifier, NeighborParameters, Estimator):
         return by_rows(self._residuals, X, self)
 
     def _residuals(self, X: Any) -> Array:
-        each = self._represent(self._validated(X))
-        return np.concatenate([found.parts.residuals() for *_, found in each])
+        return np.concatenate(self._seen_in(X, lambda found: found.parts.residuals()))
 
     def codes(self, X: Any) -> scipy.sparse.csr_array:
         """Return the coefficients of every row over the training rows (``dictionary_``).
@@ -258,7 +257,7 @@ class RepresentationClassifier(CodeClassifier, NeighborParameters, Estimator):
         return by_rows(self._codes, X, self)
 
     def _codes(self, X: Any) -> scipy.sparse.csr_array:
-        return stacked_csr([found.codes for *_, found in self._represent(self._validated(X))])
+        return stacked_csr(self._seen_in(X, lambda found: found.codes()))
 
     def errors(self, X: Any) -> Array:
         """Return what a robust code leaves unexplained: the wrong entries of rows.
@@ -280,57 +279,68 @@ class RepresentationClassifier(CodeClassifier, NeighborParameters, Estimator):
         return by_rows(self._errors, X, self)
 
     def _errors(self, X: Any) -> Array:
-        each = self._represent(self._validated(X))
-        return np.concatenate([np.asarray(found.errors) for *_, found in each])
+        return np.concatenate(self._seen_in(X, lambda found: np.asarray(found.errors)))
+
+    def _seen_in(self, X: Any, see: Callable[[Represented], Any]) -> list[Any]:
+        """Return what is seen in the codes of blocks of rows."""
+        return self._represent(self._validated(X), lambda rows, near, found: see(found))
 
     def _explained(self, X: Array) -> list[Explanation]:
         coder: RowCoder = self._fitted(X)
-        out = []
-        for rows, near, found in self._represent(X):
-            scores = found.parts.shares(rows.dtype)
+
+        def explain(rows: Array, near: Near | None, found: Represented) -> list[Explanation]:
+            scores, codes = found.parts.shares(rows.dtype), found.codes()
             if near is not None:
                 owners = coder.owners(near)
                 alone = _of_one_class(owners)
                 scores[alone] = np.arange(len(self.classes_)) == owners[alone, :1]
-            whole = coder.whole(rows, near, found.codes)
-            out += explain_codes(
-                found.codes, coder.dictionary.labels, self._class_labels, scores,
+            whole = coder.whole(rows, near, codes)
+            return explain_codes(
+                codes, coder.dictionary.labels, self._class_labels, scores,
                 residuals=found.parts.residuals2, residual=whole.residuals2[:, 0],
                 energies=whole.energies,
             )  # fmt: skip
-        return out
+
+        return [one for block in self._represent(X, explain) for one in block]
 
     def _scores(self, X: Array) -> Array:
         coder: RowCoder = self._fitted(X)
-        out, gaps = [], []
-        for rows, near in coder.blocks(self._scaled(X)):
+
+        def shares_and_gaps(rows: Array, near: Near | None) -> tuple[Array, Array | None]:
             if near is None:
                 found = coder.code(rows, near)
-                out.append(found.parts.shares(rows.dtype))
-                gaps.append(found.gaps)
-                continue
+                return found.parts.shares(rows.dtype), found.gaps
             owners = coder.owners(near)
             alone = _of_one_class(owners)
             shares = np.zeros((len(rows), len(self.classes_)), like=rows)
             # Neighbours of one class decide at once (Algorithm 3, step 2).
             shares[alone, owners[alone, 0]] = 1.0
-            if not alone.all():
-                found = coder.code(rows[~alone], near[~alone])
-                shares[~alone] = found.parts.shares(rows.dtype)
-                gaps.append(found.gaps)
-            out.append(shares)
-        self._warn_unconverged(gaps)
-        return np.concatenate(out)
+            if alone.all():
+                return shares, None
+            found = coder.code(rows[~alone], near[~alone])
+            shares[~alone] = found.parts.shares(rows.dtype)
+            return shares, found.gaps
 
-    def _represent(self, X: Array) -> Iterator[tuple[Array, Near | None, Represented]]:
-        """Yield blocks of checked rows, what each may use, and their codes."""
+        each = coder.in_blocks(X, self._scaled, shares_and_gaps)
+        self._warn_unconverged([gaps for _, gaps in each])
+        return np.concatenate([shares for shares, _ in each])
+
+    def _represent(
+        self, X: Array, see: Callable[[Array, Near | None, Represented], Any]
+    ) -> list[Any]:
+        """Return ``see(rows, near, found)`` of blocks of checked rows and their codes, in a list.
+
+        ``near`` are the training rows that each may use, None for all.
+        """
         coder: RowCoder = self._fitted(X)
-        gaps = []
-        for rows, near in coder.blocks(self._scaled(X)):
+
+        def work(rows: Array, near: Near | None) -> tuple[Any, Array | None]:
             found = coder.code(rows, near)
-            gaps.append(found.gaps)
-            yield rows, near, found
-        self._warn_unconverged(gaps)
+            return see(rows, near, found), found.gaps
+
+        each = coder.in_blocks(X, self._scaled, work)
+        self._warn_unconverged([gaps for _, gaps in each])
+        return [seen for seen, _ in each]
 
     def _warn_unconverged(self, gaps: list[Array | None]) -> None:
         """Warn of robust codes that are not at the minimum, once for all blocks of a call."""

@@ -7,9 +7,11 @@ weight of a code's size. It writes signals in training rows and says what each c
 - ``RobustCoder``: codes that allow a few entries of a signal to be wrong.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
+from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,8 +38,10 @@ from kernelatoms.estimators.classifiers.training_dictionary import (
 
 Near = NDArray[np.int32]
 
-# Signals worked on at once: their kernel values, or small Gram matrices, stay at some ten MiB.
-_VALUES_AT_ONCE = 2_000_000
+# Signals that a thread works on at once: their kernel values stay at some ten MiB, and their small
+# Gram matrices, of which there are a few copies, at half of that.
+_VALUES_AT_ONCE, _LOCAL_VALUES_AT_ONCE = 2_000_000, 1_000_000
+_FEWEST_ROWS = 4
 
 
 class Represented(NamedTuple):
@@ -47,7 +51,7 @@ class Represented(NamedTuple):
     """
 
     parts: ClassParts
-    codes: scipy.sparse.csr_array
+    codes: Callable[[], scipy.sparse.csr_array]  # most callers want scores alone
     errors: Array | None = None
     gaps: Array | None = None
 
@@ -60,20 +64,43 @@ class RowCoder:
     locality: Locality | None  # which training rows a signal may use; None for all
     weight: float  # of a code's size
 
-    def blocks(self, X: Array) -> Iterator[tuple[Array, Near | None]]:
-        """Yield blocks of signals, each with the atoms that its signals may use; None for all."""
-        dictionary = self.dictionary
-        width = dictionary.n_atoms
+    def in_blocks(
+        self, X: Array, scaled: Callable[[Array], Array], see: Callable[[Array, Near | None], Any]
+    ) -> list[Any]:
+        """Return ``see(rows, near)`` of every block of signals, on all threads.
+
+        Rows are ``scaled`` first; ``near`` are the atoms that each may use, None for all.
+        """
+        dictionary, locality = self.dictionary, self.locality
+        found: dict[int, Any] = {}
+
+        def rows_of(start: int, stop: int) -> Array:
+            return scaled(X[start:stop].astype(dictionary.rows.dtype, copy=False))
+
+        def work(start: int, stop: int) -> None:
+            rows, near = rows_of(start, stop), None
+            if locality is not None:
+                with lock or nullcontext():
+                    near = dictionary.neighbors(rows, locality)
+            found[start] = see(rows, near)
+
+        # An index of pynndescent has threads of its own.
+        lock = Lock() if locality is not None and locality.seed is not None else None
+        if locality is not None:
+            dictionary.expect(len(X), locality.n_neighbors)
+        if len(X) > 1:  # what is computed once: threads would wait for each other
+            rows = rows_of(0, 1)
+            self.code(rows, None if locality is None else dictionary.neighbors(rows, locality))
+        self._for_blocks(X, work)
+        return [found[start] for start in sorted(found)]
+
+    def _for_blocks(self, X: Array, work: Callable[[int, int], None]) -> None:
+        """Call ``work(start, stop)`` for blocks of signals, on all threads."""
+        most = _VALUES_AT_ONCE // self.dictionary.n_atoms
         if self.locality is not None:
             own = self.locality.n_neighbors
-            dictionary.expect(len(X), own)
-            width = max(own * own, own * X.shape[1])
-        X = X.astype(dictionary.rows.dtype, copy=False)
-        step = max(64, _VALUES_AT_ONCE // width)
-        for start in range(0, len(X), step):
-            rows = X[start : start + step]
-            near = None if self.locality is None else dictionary.neighbors(rows, self.locality)
-            yield rows, near
+            most = _LOCAL_VALUES_AT_ONCE // (own * max(own, X.shape[1]))
+        machine(X).for_rows(len(X), max(most, _FEWEST_ROWS), work)
 
     def code(self, rows: Array, near: Near | None) -> Represented:
         """Code signals over all atoms, or over each one's own atoms ``near`` (n, K)."""
@@ -111,7 +138,7 @@ class SquaredCoder(RowCoder):
         local = self.dictionary.local_problems(rows, near)
         weights = self._weights(local)
         parts = _local_parts(local, weights, self.owners(near), self.dictionary.n_classes)
-        return Represented(parts, self._as_codes(weights, near))
+        return Represented(parts, lambda: self._as_codes(weights, near))
 
     def whole(self, rows: Array, near: Near | None, codes: scipy.sparse.csr_array) -> ClassParts:
         """Return what codes as a whole leave of signals, as if all atoms were of one class."""
@@ -132,24 +159,18 @@ class RidgeCoder(SquaredCoder):
         return inverse_gram(self.dictionary.coded_gram, self.weight)
 
     def _over_all(self, rows: Array) -> Represented:
-        dictionary = self.dictionary
-        inverse, problem = self._inverse, dictionary.problem(rows)
-        members, grams = dictionary.class_grams
-        weights = np.empty((len(rows), dictionary.n_atoms), like=rows)
-        shape = (len(rows), len(members))
-        parts = ClassParts(*(np.empty(s, like=rows) for s in (shape, shape, len(rows))))
+        corr, energies = self.dictionary.problem(rows).products(0, len(rows))
+        assert energies is not None  # fit refuses kernels that do not know them
+        corr = corr.astype(np.float64, copy=False)
+        weights = corr @ self._inverse
+        parts = parts_of_dense_codes(corr, energies, weights, *self.dictionary.class_grams)
+        return Represented(parts, lambda: dense_as_csr(weights))
 
-        def work(start: int, stop: int) -> None:
-            corr, energies = problem.products(start, stop)
-            assert energies is not None  # fit refuses kernels that do not know them
-            corr = corr.astype(np.float64, copy=False)
-            w = weights[start:stop] = corr @ inverse
-            found = parts_of_dense_codes(corr, energies, w, members, grams)
-            for whole, part in zip(vars(parts).values(), vars(found).values(), strict=True):
-                whole[start:stop] = part
-
-        machine(weights).for_blocks(len(rows), 2 * dictionary.n_atoms, 8, work)
-        return Represented(parts, dense_as_csr(weights))
+    def _for_blocks(self, X: Array, work: Callable[[int, int], None]) -> None:
+        if self.locality is not None:
+            super()._for_blocks(X, work)
+        else:
+            machine(X).for_blocks(len(X), 2 * self.dictionary.n_atoms, 8, work)
 
     def _weights(self, local: LocalProblems) -> Array:
         engine = machine(local.corrs)
@@ -170,7 +191,7 @@ class SparseRowCoder(SquaredCoder):
         else:
             codes = omp(problem, self.n_nonzero)
         labels, n_classes = self.dictionary.labels, self.dictionary.n_classes
-        return Represented(parts_of_sparse_codes(problem, codes, labels, n_classes), codes.to_csr())
+        return Represented(parts_of_sparse_codes(problem, codes, labels, n_classes), codes.to_csr)
 
     def _weights(self, local: LocalProblems) -> Array:
         grams, corrs, energies = local.grams, local.corrs, local.energies
@@ -215,7 +236,9 @@ class RobustCoder(RowCoder):
         parts = parts_of_vectors(
             signals - found.errors, atoms, found.weights, dictionary.labels, dictionary.n_classes
         )
-        return Represented(parts, scipy.sparse.csr_array(found.weights), found.errors, found.gap)
+        return Represented(
+            parts, lambda: scipy.sparse.csr_array(found.weights), found.errors, found.gap
+        )
 
     def _over_own(self, rows: Array, near: Near) -> Represented:
         owners, n_classes = self.owners(near), self.dictionary.n_classes
@@ -231,7 +254,9 @@ class RobustCoder(RowCoder):
             errors.append(found.errors[0])
         longest = max(len(error) for error in errors)
         padded = [np.pad(error, (0, longest - len(error))) for error in errors]
-        return Represented(_stacked(each), self._as_codes(weights, near), np.stack(padded), gaps)
+        return Represented(
+            _stacked(each), lambda: self._as_codes(weights, near), np.stack(padded), gaps
+        )
 
     def whole(self, rows: Array, near: Near | None, codes: scipy.sparse.csr_array) -> ClassParts:
         """Return what codes as a whole leave of signals, as if all atoms were of one class."""

@@ -61,9 +61,17 @@ def refuse_of_other_methods(method: str, takes: Any, given: Mapping[str, Any]) -
 
 
 def make_problem(
-    X: Array, dictionary: Any, kernel: Any, energy: Any = None, **parameters: Any
+    X: Array,
+    dictionary: Any,
+    kernel: Any,
+    energy: Any = None,
+    complete: bool = False,
+    **parameters: Any,
 ) -> CodingProblem:
-    """Return the problem of coding X; ``parameters`` are gamma, degree, coef0, kernel_params."""
+    """Return the problem of coding X; ``parameters`` are gamma, degree, coef0, kernel_params.
+
+    ``complete`` rows are known to miss no values.
+    """
     if energy is not None and not is_precomputed(kernel):
         raise ValueError("energy belongs to kernel='precomputed'; other kernels know k(x, x).")
     if isinstance(dictionary, DictionaryCoder):
@@ -88,7 +96,7 @@ def make_problem(
         return GivenProblem(gram, X, _check_energy(energy, X, np.diagonal(gram)))
     atoms = to_machine(check_dictionary("dictionary", dictionary, X.shape[1], X.dtype), X)
     if isinstance(bound, LinearKernel):
-        return LinearProblem(X, atoms)
+        return LinearProblem(X, atoms, complete=complete)
     check_machine(bound, X)
     bound = bound.with_gamma_from(atoms)
     check_kernel(bound, atoms)

@@ -30,8 +30,8 @@ from kernelatoms.estimators.validation import (
     check_choice,
     check_complete,
     check_count,
-    check_observed,
     check_real,
+    check_signals,
     dense_rows,
     refuse_unused,
 )
@@ -173,11 +173,8 @@ def sparse_encode(
     def code(
         X: Any, dictionary: Any, max_residual: Any, candidates: Any, start: Any, energy: Any
     ) -> Any:
-        X = check_any(
-            dense_rows(X), dtype=FLOATS, order="C", input_name="X", ensure_all_finite="allow-nan"
-        )
-        check_observed(X)
-        problem = make_problem(X, dictionary, kernel, energy, **kernel_parameters)
+        X, complete = check_signals(X)
+        problem = make_problem(X, dictionary, kernel, energy, complete, **kernel_parameters)
         if not sparse_output or (method in ("ridge", "threshold") and candidates is None):
             check_dense_fits(problem.n_signals, problem.n_atoms, X.itemsize, like=X)
         allowed = check_candidates(candidates, problem)
@@ -316,7 +313,7 @@ def lasso_path(
     """
     check_flag("positive", positive)
     check_real("gap_tol", gap_tol, low=0, low_open=True)
-    kernel_parameters = {
+    kernel_parameters: dict[str, Any] = {
         "gamma": gamma, "degree": degree, "coef0": coef0, "kernel_params": kernel_params,
     }  # fmt: skip
 

@@ -66,6 +66,14 @@ class DictionaryLearner:
         """Return a run that learns from the rows X and sets the fitted attributes at its end."""
         raise NotImplementedError
 
+    def _update(self) -> Any:
+        """Return how the dictionary is improved."""
+        raise NotImplementedError
+
+    def _update_from_sums(self) -> Any:
+        """Return how it is improved where not all rows are in memory."""
+        return self._update()
+
     def _check_parameters(self) -> None:
         """Refuse parameters, before any work starts."""
         check_count("max_iter", self.max_iter)
@@ -218,7 +226,7 @@ def check_sums_fit(n_atoms: int, n_features: int) -> None:
     check_fits(
         8.0 * n_atoms * (2 * n_atoms + 4 * n_features),
         f"sums over the codes of n_atoms={n_atoms} atoms",
-        "Use fewer atoms, or KSVD, which needs no such sums.",
+        "Use fewer atoms, or KSVD.fit, which needs no such sums.",
     )
 
 
@@ -232,7 +240,8 @@ def learn_by_passes(
     change_tol: float | None = None,
 ) -> Run:
     """Learn from ``rows``, the signals X or their coordinates in feature space; set attributes."""
-    update = learner._update(in_memory=isinstance(rows, ArrayRows))
+    in_memory = isinstance(rows, ArrayRows)
+    update = learner._update() if in_memory else learner._update_from_sums()
     if hasattr(update, "take_batch"):
         check_sums_fit(*state.dictionary.shape)
     reporter = PassReporter(learner, X, int(learner.max_iter), attributes)

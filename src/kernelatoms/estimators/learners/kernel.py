@@ -199,7 +199,7 @@ class KernelLearner(KernelChoice, DictionaryLearner, DictionaryCoder):
         seen = seen if coef is None else coef @ seen
         return unit_rows(np.ascontiguousarray(seen, dtype=X.dtype, like=X))
 
-    def _update(self, in_memory: bool = True) -> Update:
+    def _update(self) -> Update:
         raise NotImplementedError
 
     def _pursuit(self) -> Pursuit:
@@ -416,7 +416,7 @@ class KernelKSVD(KernelLearner):
         self.update = update
         self.init = init
 
-    def _update(self, in_memory: bool = True) -> Update:
+    def _update(self) -> Update:
         return KSVDUpdate(exact=self.update == "exact")
 
     def _check_parameters(self) -> None:
@@ -499,5 +499,5 @@ class KernelMOD(KernelLearner):
     (200, 10)
     """
 
-    def _update(self, in_memory: bool = True) -> Update:
+    def _update(self) -> Update:
         return LeastSquares()

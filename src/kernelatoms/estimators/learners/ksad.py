@@ -283,7 +283,7 @@ class KSAD(MapLearner, BatchLearner, DictionaryLearner, DictionaryCoder):
 
     _joint_problem = staticmethod(joint_kernel_problem)
 
-    def _update(self, in_memory: bool = True) -> Procrustes:
+    def _update(self) -> Procrustes:
         return Procrustes(self.l1_weight_)
 
     def _make_fitted(self, bring: Bring) -> KernelState:

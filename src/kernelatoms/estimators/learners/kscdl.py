@@ -291,7 +291,7 @@ class KSCDL(KernelChoice, BatchLearner, DictionaryLearner, DictionaryCoder):
         count = clip_count("transform_n_nonzero_coefs", count, n_atoms, "there are atoms")
         return OMP(count, "omp", self.positive)
 
-    def _update(self, in_memory: bool = True) -> GradientStep:
+    def _update(self) -> GradientStep:
         kernel, alpha = self._kernel(), float(self.alpha)
         if self.step is None:
             return GradientStep(kernel, alpha, self.max_norm_)

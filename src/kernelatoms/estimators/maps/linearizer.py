@@ -442,6 +442,8 @@ class KernelLinearizer(KernelChoice, ClassNamePrefixFeaturesOutMixin, Transforme
 
 def _check_fits(X: Array, dtype: np.dtype[Any]) -> None:
     """Refuse rows with values that a type does not have."""
+    if X.dtype == dtype:
+        return
     largest = np.nanmax(np.abs(X), initial=0.0)
     if largest > np.finfo(dtype).max:
         raise ValueError(
@@ -531,7 +533,7 @@ class MapState:
 def _check_range(kernel: Kernel, X: Array, F: Array, precomputed: bool) -> None:
     """Refuse rows whose virtual samples are no numbers of this type."""
     if F.dtype == np.float64:
-        if not np.isfinite(F).all():
+        if not machine(F).all_finite(F) and not np.isfinite(F).all():  # a sum may overflow
             raise ValueError(OVERFLOW)
         return
     squares = machine(F).squared_norms(F)  # in float64, where those of float32 fit

@@ -94,6 +94,11 @@ def each(function: Callable[[Item], Result], items: Iterable[Item]) -> list[Resu
     return [function(item) for item in items]
 
 
+def map_rows(function: Callable[[Any], Any], X: Any) -> Any:
+    """Return ``function(X)``."""
+    return function(X)
+
+
 def in_halves(solve_all: Callable[[list[Any]], list[Any]], problems: list[Any]) -> list[Any]:
     """Return the solutions of all problems, of one half after the other where memory is short.
 
