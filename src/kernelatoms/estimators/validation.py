@@ -228,6 +228,24 @@ def checked_source(estimator: Any, source: RowSource, *, reset: bool) -> RowSour
     return source.map(checked, source.n_features)
 
 
+def refuse_precomputed(estimator: Any, source: RowSource) -> None:
+    """Refuse to learn from a source where a kernel matrix is asked for."""
+    if estimator._precomputed:
+        raise ValueError(
+            "kernel='precomputed' needs k(train, train) in memory, and X is a source of rows: "
+            f"give X.collect(), or use {type(estimator).__name__} with the kernel itself."
+        )
+
+
+def in_type(rows: RowSource, some: Array) -> RowSource:
+    """Return rows in the type of some of them, which are all where rows are in memory."""
+    if rows.dtype == some.dtype:
+        return rows
+    if isinstance(rows, ArrayRows):
+        return ArrayRows(some)
+    return rows.map(lambda block: block.astype(some.dtype), rows.n_features, dtype=some.dtype)
+
+
 class _Columns:
     """The columns of a source, as scikit-learn looks at them."""
 
