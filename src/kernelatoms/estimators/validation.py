@@ -241,9 +241,14 @@ def in_type(rows: RowSource, some: Array) -> RowSource:
     """Return rows in the type of some of them, which are all where rows are in memory."""
     if rows.dtype == some.dtype:
         return rows
+    return ArrayRows(some) if isinstance(rows, ArrayRows) else in_float64(rows)
+
+
+def in_float64(rows: RowSource) -> RowSource:
+    """Return rows in float64."""
     if isinstance(rows, ArrayRows):
-        return ArrayRows(some)
-    return rows.map(lambda block: block.astype(some.dtype), rows.n_features, dtype=some.dtype)
+        return ArrayRows(rows.collect().astype(np.float64, copy=False))
+    return rows.map(lambda block: block.astype(np.float64, copy=False), rows.n_features, dtype=float)
 
 
 class _Columns:

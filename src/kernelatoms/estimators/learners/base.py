@@ -238,6 +238,7 @@ def learn_by_passes(
     state: LearnerState,
     attributes: Callable[[LearnerState], dict[str, Any]],
     change_tol: float | None = None,
+    by: Callable[..., Run] = passes,
 ) -> Run:
     """Learn from ``rows``, the signals X or their coordinates in feature space; set attributes."""
     in_memory = isinstance(rows, ArrayRows)
@@ -245,7 +246,7 @@ def learn_by_passes(
     if hasattr(update, "take_batch"):
         check_sums_fit(*state.dictionary.shape)
     reporter = PassReporter(learner, X, int(learner.max_iter), attributes)
-    yield from passes(
+    yield from by(
         problems, rows, learner._pursuit(), update, state, max_iter=int(learner.max_iter),
         tol=float(learner.tol), change_tol=change_tol, observer=reporter,
     )  # fmt: skip
