@@ -18,7 +18,7 @@ equivalence of the LC-KSVD and the D-KSVD algorithms*, IEEE PAMI 39(2), 2017).
 
 Here signals are rows.
 
-See docs/decisions/033-ksvd-sweeps.md, docs/decisions/060-ksvd-from-sums.md and
+See docs/decisions/033-ksvd-sweeps.md, docs/decisions/062-ksvd-from-sums.md and
 docs/decisions/037-lcksvd-class-weights.md.
 """
 

@@ -78,7 +78,9 @@ class Moments:
     def objective(self, dictionary: Array) -> float:
         """Return |X - W D|^2."""
         D = dictionary.astype(np.float64, copy=False)
-        left = self.energy - 2.0 * np.vdot(self.cross, D) + np.vdot(self.gram @ D, D)
+        left = (
+            self.energy - 2.0 * np.vdot(self.cross, D) + np.vdot(machine(D).times(self.gram, D), D)
+        )
         return max(float(left), 0.0)  # below 0 only by rounding
 
 

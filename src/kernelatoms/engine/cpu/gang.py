@@ -8,7 +8,7 @@ Nobody waits for a thread that may not come. The first to arrive waits a moment 
 then closes the gate; who comes later finds it closed and goes away. Between arrival and the end,
 threads run compiled code alone, where neither exceptions nor Ctrl-C can stop them.
 
-See docs/decisions/033-ksvd-sweeps.md.
+See docs/decisions/063-threads-in-step.md.
 """
 
 import ctypes
@@ -35,7 +35,7 @@ _CLOSED = 1 << 32
 _LOOKS, _OFFERS = 4000, 2000
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _add(typing: Any, words: Any, at: Any, amount: Any) -> Any:
     """Add to a shared word; return what it was."""
 
@@ -46,7 +46,7 @@ def _add(typing: Any, words: Any, at: Any, amount: Any) -> Any:
     return types.int64(words, types.intp, types.int64), generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _look(typing: Any, words: Any, at: Any) -> Any:
     """Return a shared word."""
 
@@ -63,7 +63,7 @@ def _place(context: Any, builder: Any, signature: Any, given: Any) -> Any:
     return cgutils.get_item_pointer(context, builder, kind, array, [given[1]])
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _call(typing: Any, address: Any) -> Any:
     """Call the C function without arguments at an address."""
 

@@ -7,7 +7,7 @@ pair reach it without an SVD, and each of them can only lower |E - w d'|^2. Thre
 of E, and meet once per alternation (``gang``).
 ``sweep_atoms_exactly`` takes the pair itself.
 
-See docs/decisions/033-ksvd-sweeps.md.
+See docs/decisions/033-ksvd-sweeps.md and docs/decisions/063-threads-in-step.md.
 """
 
 from typing import Any

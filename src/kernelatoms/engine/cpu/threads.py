@@ -205,14 +205,13 @@ def each_block(
 
 def _share(items: list[Any], make_work: MakeWork) -> None:
     """Call ``work(*item)`` for every item; each thread makes its own ``work`` first."""
+    if is_at_work():  # BLAS is held already
+        _work_alone(items, make_work)
+        return
     n_helpers = min(n_threads(), len(items)) - 1
     with one_blas_thread():
-        if is_at_work() or n_helpers < 1:
-            if items:
-                work = make_work()
-                for item in items:
-                    stop_if_asked()
-                    work(*item)
+        if n_helpers < 1:
+            _work_alone(items, make_work)
             return
         crew = _Crew(items, deque(range(len(items))))
         try:
@@ -231,6 +230,15 @@ def _share(items: list[Any], make_work: MakeWork) -> None:
                 raise error
             finally:
                 del error
+
+
+def _work_alone(items: list[Any], make_work: MakeWork) -> None:
+    """Work on items in this thread."""
+    if items:
+        work = make_work()
+        for item in items:
+            stop_if_asked()
+            work(*item)
 
 
 def stop_if_asked() -> None:

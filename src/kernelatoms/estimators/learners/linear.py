@@ -59,7 +59,8 @@ from kernelatoms.rows import ArrayRows, RowSource
 from kernelatoms.similarity.base import check_flag
 
 # Batch t weighs the sums of the past by (1 - 1/t) to this power, but for MOD's greedy codes; 2 is
-# slower, 4 better late and worse early. See docs/decisions/034-online-learning.md.
+# slower, 4 better late and worse early. See docs/decisions/034-online-learning.md and
+# docs/decisions/062-ksvd-from-sums.md.
 _FORGETTING = 3
 
 
