@@ -20,6 +20,7 @@ from kernelatoms.engine import Array
 from kernelatoms.estimators.devices.border import by_rows, learn
 from kernelatoms.estimators.devices.conversion import place_of, to_machine
 from kernelatoms.estimators.devices.use_device import note_use
+from kernelatoms.features.memory import gib
 from kernelatoms.learning.runs import Run, TakeRequest, run
 from kernelatoms.rows import ArrayRows, RowSource, draw
 from kernelatoms.rows.routed import class_behind
@@ -41,6 +42,11 @@ class Estimator(BaseEstimator):
 
     #: Whether methods take rows of a device; else they take those of the CPU alone.
     _on_devices = False
+    #: What learns from a source of rows where this estimator does not.
+    _instead_of_sources = (
+        "Learn from the source with ClassDictionaryClassifier, whose dictionaries are KSVD(), "
+        "MOD(), KSAD() or KSCDL()"
+    )
 
     def _fitted(self, X: Any = None) -> Any:
         """Return the fitted state where the rows X are; where the CPU's are without them."""
@@ -68,10 +74,11 @@ class Estimator(BaseEstimator):
 
         A subclass says how it learns; others need all rows in memory.
         """
+        n_bytes = float(source.n_rows or 0) * (source.n_features or 1) * source.dtype.itemsize
+        size = f" ({gib(n_bytes)})" if n_bytes else ""
         raise TypeError(
-            f"{type(self).__name__} needs all rows in memory, and X is a source of rows. Learn "
-            "from the source with ClassDictionaryClassifier(MOD()), KSVD, MOD, or "
-            "KernelLinearizer before them; or give X.collect(), if it fits in memory."
+            f"{type(self).__name__} needs all rows in memory{size}, and X is a source of rows. "
+            f"{self._instead_of_sources}; or give X.collect(), if it fits in memory."
         )
 
     def _leave_devices(self) -> None:
@@ -145,6 +152,9 @@ def unnamed(cls: Class) -> Class:
 class Transformer(TransformerMixin, Estimator):
     """Maps rows, each by itself: ``_fit`` learns how, ``_transform`` does it."""
 
+    #: Whether ``fit`` looks at no more of the rows than how many columns they have.
+    _fits_columns_alone = False
+
     def fit(self, X: Any, y: Any = None) -> Self:
         """Check parameters and training rows, and learn from these.
 
@@ -178,6 +188,8 @@ class Transformer(TransformerMixin, Estimator):
         return by_rows(self._transform, X, self, frames=True)
 
     def _from_source(self, source: RowSource) -> Any:
+        if self._fits_columns_alone:
+            return next(source.blocks(1))
         return sample_of(source, getattr(self, "random_state", None))
 
     def _fit(self, X: Any) -> Any:

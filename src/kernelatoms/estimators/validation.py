@@ -23,6 +23,7 @@ from sklearn.utils.validation import (
 
 from kernelatoms.engine import Array, is_array, is_device_array, machine
 from kernelatoms.estimators.devices.conversion import enter
+from kernelatoms.estimators.devices.source_columns import note_columns
 from kernelatoms.features.memory import check_fits
 from kernelatoms.rows import ArrayRows, RowSource
 from kernelatoms.rows.routed import ClassRows
@@ -218,9 +219,7 @@ def checked_source(estimator: Any, source: RowSource, *, reset: bool) -> RowSour
     """Return a source of which every block is checked when it is read; columns are checked now."""
     if source.n_features is None:
         raise ValueError("X must be a source of rows with columns, and has one value per row.")
-    columns = _Columns(source)
-    _check_feature_names(estimator, columns, reset=reset)
-    _check_n_features(estimator, columns, reset=reset)
+    note_columns(estimator, source, reset=reset)
 
     def checked(block: Any) -> Array:
         return check_array(dense_rows(block), dtype=FLOATS, order="C", input_name="X")
@@ -248,16 +247,9 @@ def in_float64(rows: RowSource) -> RowSource:
     """Return rows in float64."""
     if isinstance(rows, ArrayRows):
         return ArrayRows(rows.collect().astype(np.float64, copy=False))
-    return rows.map(lambda block: block.astype(np.float64, copy=False), rows.n_features, dtype=float)
-
-
-class _Columns:
-    """The columns of a source, as scikit-learn looks at them."""
-
-    def __init__(self, source: RowSource) -> None:
-        self.shape = (1, source.n_features)
-        if source.feature_names is not None:
-            self.columns = source.feature_names
+    return rows.map(
+        lambda block: block.astype(np.float64, copy=False), rows.n_features, dtype=float
+    )
 
 
 def validate_labelled(estimator: Any, X: Any, y: Any) -> tuple[Any, Array, NDArray[np.intp]]:

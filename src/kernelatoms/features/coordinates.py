@@ -66,8 +66,8 @@ class Coordinates:
     """Coordinates of signals on orthonormal vectors of feature space.
 
     ``rows`` (n, r) are the coordinates, an array or a source of rows, ``anchors`` (m, n_features)
-    rows whose phi span the vectors. ``duals(vectors)`` turns rows of coordinates (p, r) into coefficients over
-    phi(anchors), (m, p).
+    rows whose phi span the vectors. ``duals(vectors)`` turns rows of coordinates (p, r) into
+    coefficients over phi(anchors), (m, p).
     """
 
     rows: Any

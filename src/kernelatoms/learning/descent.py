@@ -49,7 +49,8 @@ def descend(
     step after the last pass is not taken.
     """
     reached: list[float] = []  # by the passes that were good enough
-    enough, trials = np.inf, iter(())
+    enough = np.inf
+    trials: Iterator[tuple[Array, float]] = iter(())
     for _ in range(max_iter):
         if observer is not None:
             observer.begin_pass()

@@ -217,12 +217,9 @@ def _answers(
         wanted = [routed[number][0].members[one.indices] for number, one in some.items()]
         rows = source.take(np.concatenate(wanted))
         parts = np.split(rows, np.cumsum([len(indices) for indices in wanted])[:-1])
-        return {
-            number: routed[number][1](part) for number, part in zip(some, parts, strict=True)
-        }
+        return {number: routed[number][1](part) for number, part in zip(some, parts, strict=True)}
     works = {
-        routed[number][0].label: _after(routed[number][1], one.work)
-        for number, one in some.items()
+        routed[number][0].label: _after(routed[number][1], one.work) for number, one in some.items()
     }
     sums = reduce_routed(source, labels, works)
     return {number: sums[routed[number][0].label] for number in some}

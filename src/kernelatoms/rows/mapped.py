@@ -1,7 +1,8 @@
-"""``MappedRows``: what a function makes of the rows of a source, block by block."""
+"""What a function makes of the rows of a source, or of two, block by block."""
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from itertools import zip_longest
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -91,6 +92,62 @@ class MappedRows(RowSource):
 
     def _take(self, indices: NDArray[np.intp]) -> Any:
         return self.function(self.parent._take(indices))
+
+
+class PairedRows(RowSource):
+    """``function(rows, others)`` of the rows of two sources, one value per row.
+
+    Parameters
+    ----------
+    rows, others : RowSource
+        Two sources of equally many rows.
+    function : callable
+        Treats every row, with its other one, by itself.
+    dtype : dtype
+        Type of what it returns.
+    """
+
+    def __init__(
+        self,
+        rows: RowSource,
+        others: RowSource,
+        function: Callable[[Any, Any], Any],
+        dtype: DTypeLike,
+    ) -> None:
+        super().__init__(rows.n_rows, None, dtype)
+        self._rows, self._others, self._function = rows, others, function
+        self._waits_for_data = rows._waits_for_data or others._waits_for_data
+
+    @property
+    def default_block_rows(self) -> int:
+        """How many rows are 4 MiB together, of the source with wider ones."""
+        return min(self._rows.default_block_rows, self._others.default_block_rows)
+
+    def identity(self) -> dict[str, Any]:
+        """Return the identities of both sources."""
+        return {"kind": "pairs", "of": [self._rows.identity(), self._others.identity()]}
+
+    def _read(self, block_rows: int) -> Iterator[Any]:
+        both = zip_longest(self._rows._pieces(block_rows), self._others._pieces(block_rows))
+        for piece, other in both:
+            if piece is None or other is None or piece.shape[0] != other.shape[0]:
+                raise ValueError("One of two sources has more rows than the other.")
+            yield _Pair(piece, other)
+
+    def _finish(self, piece: Any) -> Any:
+        return self._function(self._rows._finish(piece.one), self._others._finish(piece.other))
+
+    def _take(self, indices: NDArray[np.intp]) -> Any:
+        return self._function(self._rows._take(indices), self._others._take(indices))
+
+
+class _Pair(NamedTuple):
+    one: Any
+    other: Any
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.one.shape[0],)
 
 
 def _is_csr(found: Any) -> bool:

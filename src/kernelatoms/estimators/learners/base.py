@@ -13,7 +13,7 @@ from kernelatoms.coding.problem import CodingProblem
 from kernelatoms.coding.pursuits import OMP, Pursuit
 from kernelatoms.engine import Array, to_numpy
 from kernelatoms.estimators.base import sample_rows, unnamed
-from kernelatoms.estimators.devices.border import learn
+from kernelatoms.estimators.devices.border import learn, refuse_source
 from kernelatoms.estimators.state_checks import (
     check_features,
     check_passes,
@@ -26,6 +26,9 @@ from kernelatoms.learning.runs import Run, run
 from kernelatoms.learning.state import LearnerState, atoms_from_sums, draw_rows
 from kernelatoms.rows import ArrayRows, RowSource
 from kernelatoms.similarity.base import check_flag
+
+#: What to do with a source of rows where a batch is asked for.
+ONE_BATCH = "give it to fit, or its blocks to partial_fit (for block in X: ...)"
 
 
 @unnamed
@@ -115,6 +118,7 @@ class BatchLearner:
         -------
         self
         """
+        refuse_source("partial_fit", X, ONE_BATCH)
         learn(self._partial_fit, self, X, from_nothing=False)
         return self
 

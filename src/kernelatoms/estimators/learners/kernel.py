@@ -139,8 +139,8 @@ class KernelLearner(KernelChoice, DictionaryLearner, DictionaryCoder):
         F = F if isinstance(F, RowSource) else ArrayRows(F)
         start = self._given_start(some, kernel, coordinates, last)
         n_features = some.shape[1]
-        n_atoms = len(start) if start is not None else choose_n_atoms(
-            self, rows.count(), 2 * n_features
+        n_atoms = (
+            len(start) if start is not None else choose_n_atoms(self, rows.count(), 2 * n_features)
         )
         limit = min(n_atoms, F.shape[1])
         self.n_nonzero_coefs_ = choose_n_nonzero(self.n_nonzero_coefs, n_features, limit)
@@ -162,7 +162,8 @@ class KernelLearner(KernelChoice, DictionaryLearner, DictionaryCoder):
             }
             fitted["objective_"] = fitted["objective_"] + outside
             if to_regress is not None:
-                fitted["components_"] = regress_rows(*to_regress, atoms)
+                some_rows, theirs = to_regress
+                fitted["components_"] = regress_rows(some_rows, theirs, atoms)
             return fitted
 
         state = LearnerState.start(start, rng)

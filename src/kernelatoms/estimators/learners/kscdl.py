@@ -355,7 +355,7 @@ class KSCDL(KernelChoice, BatchLearner, DictionaryLearner, DictionaryCoder):
         return project_to_ball(start, self.max_norm_)
 
     def _warn_of_empty_codes(self, X: Array) -> None:
-        """Warn if most of some rows have the code 0, unless the kernel's blindness was warned of."""
+        """Warn if most of these rows have the code 0, unless the kernel is known to be blind."""
         empty = float((self._encode(X).to_csr().count_nonzero(axis=1) == 0).mean())
         if empty > 0.5 and blind_part(self._kernel(), X) is None:
             gamma = "" if self.gamma_ is None else f"gamma={self.gamma_:.3g} or "
