@@ -34,6 +34,8 @@ EXAMPLES = """**Examples**
 `kernelatoms fit spectra.csv --model KernelKSVD --set kernel=mykernels:Power`
 
 `kernelatoms fit patches.npy --model KSVD --set n_atoms=128 --set n_nonzero_coefs=6`
+
+`kernelatoms fit patches.npy --model MOD --set n_atoms=512 --checkpoint run.ckpt`
 """
 
 _MODELS = "; ".join(f"{name}: {choice.what}" for name, choice in PRESETS.items())
@@ -111,6 +113,14 @@ def fit(
             "scores.",
         ),
     ] = False,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write the state of learning there after every pass; the same command goes on "
+            "from it, to the same model.",
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seeds everything.")] = 0,
     device: opt.Device = None,
     force: opt.Force = False,
@@ -154,6 +164,7 @@ def fit(
         enough = choice.enough_rows or enough
     n_rows = min(enough, len(chosen.X))
     pipeline = make_model(choice, scale, settings, seed, chosen.image_shape, n_rows)
+    kept = _checkpoint(checkpoint, pipeline, model, output)
     described = {"file": table.path.name, **chosen.describe()}
     record = chosen.record(name=model, data=described)
     _say_before(chosen, record, output, pipeline)
@@ -162,7 +173,7 @@ def fit(
         chosen = drawn
         # Marks are of the rows learned from, all else is of the file.
         described = {**described, ROW_MARKS: drawn.describe()[ROW_MARKS]}
-    report = _learn(pipeline, chosen, grouped, cv=cv, tune=tune, seed=seed)
+    report = _learn(pipeline, chosen, grouped, kept, cv=cv, tune=tune, seed=seed)
     record = replace(record, data=described, fit=report)
     save_model(pipeline, output, record)
     if as_json:
@@ -176,10 +187,30 @@ def fit(
         _tell(record, output)
 
 
+def _checkpoint(path: Path | None, pipeline: Any, model: str, output: Path) -> list[Any]:
+    """Return the callback that keeps the state of learning, if one is asked for."""
+    if path is None:
+        return []
+    if path.resolve() == output.resolve():
+        raise ValueError(f"--checkpoint: {path} is to be the model file, too; choose another name.")
+    if not hasattr(pipeline[-1], "set_callbacks"):
+        raise ValueError(
+            f"--checkpoint: the model {model!r} learns without passes, so there is nothing to go "
+            "on from; leave --checkpoint out, or choose a model with a dictionary, such as "
+            "--model lkdl."
+        )
+    from kernelatoms import Checkpoint
+
+    return [Checkpoint(path, on_resume=lambda words: console.note(f"{path}: {words}."))]
+
+
 def _learn(
-    pipeline: Any, chosen: Any, groups: Any, *, cv: int, tune: bool, seed: int
+    pipeline: Any, chosen: Any, groups: Any, kept: list[Any], *, cv: int, tune: bool, seed: int
 ) -> dict[str, Any]:
-    """Fit the pipeline, its sizes tuned before and scores of folds taken after, as asked."""
+    """Fit the pipeline, its sizes tuned before and scores of folds taken after, as asked.
+
+    ``kept`` are callbacks of the fit alone.
+    """
     shown: list[str] = []
     report: dict[str, Any] = {}
     with console.warnings_as_notes(shown), console.progress() as on_step:
@@ -189,7 +220,7 @@ def _learn(
         start = time.perf_counter()
         learner = pipeline[-1]
         if hasattr(learner, "set_callbacks"):
-            learner.set_callbacks(console.FitProgress(on_step, "learning"))
+            learner.set_callbacks(console.FitProgress(on_step, "learning"), *kept)
         pipeline.fit(chosen.X, chosen.y)
         report["seconds"] = round(time.perf_counter() - start, 3)
         if hasattr(learner, "set_callbacks"):

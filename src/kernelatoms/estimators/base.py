@@ -32,6 +32,8 @@ Class = TypeVar("Class", bound=type)
 
 # What is learned from a sample of a source sees at most so many rows, and so many bytes of them.
 _SAMPLE_ROWS, _SAMPLE_BYTES = 100_000, 1 << 28
+# The fitted states, and what ``fit`` has while it lasts and a ``Checkpoint`` is set.
+_OF_THIS_PROCESS = ("_fitted_states", "_kept")
 
 
 class Estimator(BaseEstimator):
@@ -103,7 +105,7 @@ class Estimator(BaseEstimator):
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
-        return {name: value for name, value in state.items() if name != "_fitted_states"}
+        return {name: held for name, held in state.items() if name not in _OF_THIS_PROCESS}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.pop("_fitted_states", None)

@@ -2,6 +2,7 @@
 
 - ``loop``: code, update, repeat, by passes or by batches; the contracts of updates.
 - ``state``: all that a learner needs to continue exactly; where atoms start.
+- ``state_arrays``: states as plain values and arrays, for files.
 - ``moments``: sums over rows, which add up over blocks, files and machines; the base of updates
   that need no more than them.
 - ``mod``: the best dictionary from moments, for greedy codes (MOD), for l1 codes (online dictionary

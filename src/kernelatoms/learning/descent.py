@@ -10,13 +10,15 @@ See docs/decisions/036-kscdl-steps.md.
 """
 
 from collections.abc import Iterator
+from itertools import islice
+from typing import NamedTuple
 
 import numpy as np
 
 from kernelatoms.coding.pursuits import Pursuit
 from kernelatoms.engine import Array, machine
 from kernelatoms.features.linear_algebra import OVERFLOW
-from kernelatoms.learning.gradients import GradientStep
+from kernelatoms.learning.gradients import Gradient, GradientStep
 from kernelatoms.learning.loop import (
     PassObserver,
     Problems,
@@ -48,10 +50,11 @@ def descend(
     ``state.objective`` is that of fresh codes over the atoms that a pass began with, so that the
     step after the last pass is not taken.
     """
-    reached: list[float] = []  # by the passes that were good enough
-    enough = np.inf
+    search = None if state.pending is None else _Search(*state.pending)
     trials: Iterator[tuple[Array, float]] = iter(())
-    for _ in range(max_iter):
+    if search is not None:
+        trials = islice(search.trials(update), search.n_tried, None)
+    for number in range(max_iter):
         if observer is not None:
             observer.begin_pass()
         before = state.dictionary
@@ -60,22 +63,51 @@ def descend(
         if not np.isfinite(here.objective):
             raise ValueError(OVERFLOW)
         unused = state.record_pass(before, here.objective, total.uses, here.curvature)
-        if here.objective <= enough:
-            reached.append(here.objective)
+        if search is None or here.objective <= search.enough:
             worst = total.worst.rows[: len(unused)]
             if len(worst):
                 signals = yield TakeRequest(rows, worst)
                 replace_dead_atoms(state, unused[: len(worst)], signals, update)
-            trials = update.trials(state.dictionary, here, total.uses > 0)
-        state.dictionary, enough = next(trials, (state.dictionary, -np.inf))
-        done = enough == -np.inf or (
-            has_converged(reached, tol)
-            if change_tol is None
-            else has_moved_little(before, state.dictionary, change_tol)
-        )
-        if (observer is not None and observer.end_pass(state)) or done:
+            reached = [*([] if search is None else search.reached), here.objective]
+            search = _Search(
+                state.dictionary, here.objective, here.gradient, here.curvature, total.uses > 0,
+                reached,
+            )  # fmt: skip
+            trials = search.trials(update)
+        trial = next(trials, None)
+        if trial is not None:
+            state.dictionary = trial[0]
+            search = search._replace(enough=trial[1], n_tried=search.n_tried + 1)
+        is_last = number + 1 == max_iter or trial is None
+        if change_tol is None:
+            is_last = is_last or has_converged(search.reached, tol)
+        else:
+            is_last = is_last or has_moved_little(before, state.dictionary, change_tol)
+        state.pending = tuple(search)
+        if (observer is not None and observer.end_pass(state, is_last)) or is_last:
             break
-    state.dictionary = state.best
+    state.dictionary, state.pending = state.best, None
+
+
+class _Search(NamedTuple):
+    """Where a step begins, what is known there, and how far its shortening has come.
+
+    ``reached`` are the objectives of the passes that were good enough.
+    """
+
+    atoms: Array
+    objective: float
+    gradient: Array
+    curvature: Array
+    used: Array
+    reached: list[float]
+    enough: float = 0.0
+    n_tried: int = 0
+
+    def trials(self, update: GradientStep) -> Iterator[tuple[Array, float]]:
+        """Yield atoms to try, and the objective that is low enough."""
+        here = Gradient(self.objective, self.gradient, self.curvature)
+        return update.trials(self.atoms, here, self.used)
 
 
 def _pass_request(

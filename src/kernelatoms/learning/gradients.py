@@ -47,6 +47,8 @@ _MOST_SHARES = 16
 _BLOCK_NUMBERS, _FEWEST_ROWS = 1 << 19, 128
 # A share of the diagonal, added to H: atoms with the same signals keep separate steps.
 _RIDGE = 1e-9
+# An objective that all others are below; no infinity, which files of states cannot hold.
+_ANY = float(np.finfo(np.float64).max)
 
 
 @dataclass(frozen=True)
@@ -357,7 +359,7 @@ class PlainStep(GradientStep):
         """Yield where the step leads, whatever the objective is there."""
         moved = self._moved(atoms, here)
         if moved is not None:
-            yield moved, np.inf
+            yield moved, _ANY
 
     def _moved(self, atoms: Array, here: Gradient) -> Array | None:
         """Return atoms after the step; None where no signal uses any."""

@@ -57,7 +57,7 @@ class PassObserver(Protocol):
     def begin_pass(self) -> None:
         """Do something when a pass starts."""
 
-    def end_pass(self, state: Any) -> bool:
+    def end_pass(self, state: Any, is_last: bool) -> bool:
         """Return True to stop after a pass, which reached ``state.objective[-1]``."""
 
 
@@ -197,18 +197,17 @@ def each_pass(
     A pass changes ``state.dictionary`` and adds what it reached to ``state.objective``; ``tol`` and
     ``change_tol`` are those of ``passes``.
     """
-    for _ in range(max_iter):
+    for number in range(max_iter):
         if observer is not None:
             observer.begin_pass()
         before = state.dictionary
         yield
-        if observer is not None and observer.end_pass(state):
-            break
         if change_tol is None:
             done = has_converged(state.objective, tol)
         else:
             done = has_moved_little(before, state.dictionary, change_tol)
-        if done:
+        is_last = done or number + 1 == max_iter
+        if (observer is not None and observer.end_pass(state, is_last)) or is_last:
             break
 
 

@@ -28,6 +28,7 @@ from kernelatoms.estimators.classifiers.class_learners import (
 )
 from kernelatoms.estimators.devices.border import learn, refuse_source
 from kernelatoms.estimators.inspection.explanation import Explanation, codes_of_best, explain_codes
+from kernelatoms.estimators.kept import kept, run_of_class
 from kernelatoms.estimators.learners.base import ONE_BATCH, DictionaryLearner
 from kernelatoms.estimators.learners.linear import KSVD, BatchLinearLearner
 from kernelatoms.estimators.state_checks import (
@@ -166,7 +167,8 @@ class ClassDictionaryClassifier(CodeClassifier, CallbackSupportMixin, Estimator)
         self
         """
         warm = getattr(self.dictionary, "warm_start", False)
-        learn(self._fit, self, X, y=y, from_nothing=not warm)
+        with kept(self, X, y, goes_on=warm):
+            learn(self._fit, self, X, y=y, from_nothing=not warm)
         return self
 
     def _from_source(self, source: RowSource) -> Any:
@@ -205,7 +207,11 @@ class ClassDictionaryClassifier(CodeClassifier, CallbackSupportMixin, Estimator)
             if self._precomputed:
                 rows = rows[:, members[c]]
             task.call_on_fit_task_begin(estimator=self, X=rows)
-            with task.propagate_callback_context(learner), callback_management_context(learner):
+            with (
+                task.propagate_callback_context(learner),
+                callback_management_context(learner),
+                run_of_class(self, learner, c, n_classes),
+            ):
                 yield from with_kernel_looked_at(learner._learning(rows))
             task.call_on_fit_task_end(estimator=self, X=rows)
             return learner

@@ -38,9 +38,9 @@ from kernelatoms.estimators.classifiers.training_dictionary import (
 
 Near = NDArray[np.int32]
 
-# Signals that a thread works on at once: their kernel values stay at some ten MiB, and their small
-# Gram matrices, of which there are a few copies, at half of that.
-_VALUES_AT_ONCE, _LOCAL_VALUES_AT_ONCE = 2_000_000, 1_000_000
+# Signals that a thread works on at once: their kernel values stay at some ten MiB, their small Gram
+# matrices, of which there are a few copies, at half of that, and their own atoms at twice that.
+_VALUES_AT_ONCE, _GRAM_VALUES_AT_ONCE, _ATOM_VALUES_AT_ONCE = 2_000_000, 1_000_000, 4_000_000
 _FEWEST_ROWS = 4
 
 
@@ -102,7 +102,9 @@ class RowCoder:
         most = _VALUES_AT_ONCE // self.dictionary.n_atoms
         if self.locality is not None:
             own = self.locality.n_neighbors
-            most = _LOCAL_VALUES_AT_ONCE // (own * max(own, X.shape[1]))
+            most = min(
+                _GRAM_VALUES_AT_ONCE // (own * own), _ATOM_VALUES_AT_ONCE // (own * X.shape[1])
+            )
         machine(X).for_rows(len(X), max(most, _FEWEST_ROWS), work)
 
     def code(self, rows: Array, near: Near | None) -> Represented:

@@ -14,6 +14,7 @@ from kernelatoms.coding.pursuits import OMP, Pursuit
 from kernelatoms.engine import Array, to_numpy
 from kernelatoms.estimators.base import sample_rows, unnamed
 from kernelatoms.estimators.devices.border import learn, refuse_source
+from kernelatoms.estimators.kept import kept, kept_run
 from kernelatoms.estimators.state_checks import (
     check_features,
     check_passes,
@@ -49,7 +50,8 @@ class DictionaryLearner:
         ----------
         X : array or RowSource of shape (n_samples, n_features)
             Signals; k(train, train) with ``kernel="precomputed"``. A source of rows is read once
-            per pass (see ``open_rows``). Those with missing values (NaN)
+            per pass (see ``open_rows``); a kernel's gamma and landmarks are then of a random
+            sample of 100,000 rows, or of 256 MiB if that is less. Rows with missing values (NaN)
             are left out, with a warning, or refused where codes are learned with an l1 penalty
             (``MOD(alpha=...)``, ``KSCDL``). Tensors are learned from where they are (float16 and
             bfloat16 in float32); attributes are then tensors there.
@@ -59,7 +61,8 @@ class DictionaryLearner:
         -------
         self
         """
-        learn(lambda rows: run(self._learning(rows)), self, X, from_nothing=not self.warm_start)
+        with kept(self, X, goes_on=self.warm_start):
+            learn(lambda rows: run(self._learning(rows)), self, X, from_nothing=not self.warm_start)
         return self
 
     def _from_source(self, source: RowSource) -> Any:
@@ -241,6 +244,8 @@ def learn_by_passes(
     problems: Problems,
     state: LearnerState,
     attributes: Callable[[LearnerState], dict[str, Any]],
+    *,
+    in_coordinates: bool = False,
     change_tol: float | None = None,
     by: Callable[..., Run] = passes,
 ) -> Run:
@@ -250,8 +255,9 @@ def learn_by_passes(
     if hasattr(update, "take_batch"):
         check_sums_fit(*state.dictionary.shape)
     reporter = PassReporter(learner, X, int(learner.max_iter), attributes)
+    state = reporter.resumed(state, rows if in_coordinates else None)
     yield from by(
-        problems, rows, learner._pursuit(), update, state, max_iter=int(learner.max_iter),
+        problems, rows, learner._pursuit(), update, state, max_iter=reporter.passes_left,
         tol=float(learner.tol), change_tol=change_tol, observer=reporter,
     )  # fmt: skip
     learner._set(**attributes(state))
@@ -289,7 +295,7 @@ def last_state(learner: Any) -> LearnerState:
 
 
 class PassReporter:
-    """Inform scikit-learn's callbacks (progress bars, early stopping) about every pass.
+    """Inform scikit-learn's callbacks (progress bars, early stopping) and checkpoints about passes.
 
     ``attributes(state)`` are those of an estimator that would stop there; a state knows the
     objective of its passes.
@@ -303,22 +309,44 @@ class PassReporter:
         attributes: Callable[[Any], dict[str, Any]],
     ) -> None:
         self._estimator, self._X, self._attributes = estimator, X, attributes
+        self._max_iter, self._kept = max_iter, kept_run(estimator)
         self._context = estimator._init_callback_context(max_subtasks=max_iter)
         self._context.call_on_fit_task_begin(estimator=estimator, X=X)
+
+    def resumed(self, state: Any, rows: Any) -> Any:
+        """Return the state to go on from: this one, or what an earlier, stopped fit has kept.
+
+        ``rows`` are those that are learned from, if they are not those of ``fit``.
+        """
+        if self._kept is not None:
+            state = self._kept.resumed(state, self._max_iter, rows)
+            for _ in range(self._kept.n_passes):
+                self._context.subcontext(task_name="pass")
+        return state
+
+    @property
+    def passes_left(self) -> int:
+        """How many passes may follow."""
+        if self._kept is None:
+            return self._max_iter
+        return 0 if self._kept.is_done else self._max_iter - self._kept.n_passes
 
     def begin_pass(self) -> None:
         """Tell that a pass starts."""
         self._pass = self._context.subcontext(task_name="pass")
         self._pass.call_on_fit_task_begin(estimator=self._estimator, X=self._X)
 
-    def end_pass(self, state: Any) -> bool:
+    def end_pass(self, state: Any, is_last: bool) -> bool:
         """Report what a pass reached; return whether a callback asks to stop."""
-        return self._pass.call_on_fit_task_end(
+        stop: bool = self._pass.call_on_fit_task_end(
             estimator=self._estimator,
             X=self._X,
             metadata={"objective": state.objective[-1]},
             reconstruction_attributes=lambda: self._attributes(state),
         )
+        if self._kept is not None:
+            self._kept.keep(state, stop or is_last)
+        return stop
 
     def end(self) -> None:
         """Tell that learning has ended."""

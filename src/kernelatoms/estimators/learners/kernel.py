@@ -167,7 +167,9 @@ class KernelLearner(KernelChoice, DictionaryLearner, DictionaryCoder):
             return fitted
 
         state = LearnerState.start(start, rng)
-        yield from learn_by_passes(self, X, F, linear_problems, state, attributes)
+        yield from learn_by_passes(
+            self, X, F, linear_problems, state, attributes, in_coordinates=True
+        )
 
     def _last_atoms(self, X: Array) -> tuple[Array, Array] | None:
         """Return anchors and coefficients of the last fit's atoms, if they are to start from."""

@@ -190,7 +190,9 @@ class KSAD(MapLearner, BatchLearner, DictionaryLearner, DictionaryCoder):
         if self.warm_start:
             state.data = fingerprint(rows)
 
-        yield from learn_by_passes(self, X, F, linear_problems, state, mapped.attributes)
+        yield from learn_by_passes(
+            self, X, F, linear_problems, state, mapped.attributes, in_coordinates=True
+        )
 
     def _partial_fit(self, X: Any) -> None:
         self._check_parameters()

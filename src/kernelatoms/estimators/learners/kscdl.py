@@ -227,7 +227,7 @@ class KSCDL(KernelChoice, BatchLearner, DictionaryLearner, DictionaryCoder):
             return {"components_": atoms, "state_": state, **pass_attributes(state)}
 
         yield from learn_by_passes(
-            self, X, rows, self._problems, state, attributes, self.change_tol,
+            self, X, rows, self._problems, state, attributes, change_tol=self.change_tol,
             by=passes if isinstance(rows, ArrayRows) else descend,
         )  # fmt: skip
         step = -(-rows.count() // _ROWS_LOOKED_AT)
