@@ -12,4 +12,5 @@
 - ``fddl``: Fisher discriminative dictionary learning, whose codes are coupled.
 - ``ksad``: K-SAD, whose codes are coupled by their scatter within and between classes.
 - ``gradients``: KSCDL's steps of explicit atoms along a kernel's gradient; their sums add up too.
+- ``descent``: the same with one reading of the rows per pass.
 """

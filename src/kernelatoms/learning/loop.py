@@ -205,8 +205,7 @@ def each_pass(
         if change_tol is None:
             done = has_converged(state.objective, tol)
         else:
-            moved = np.linalg.norm(state.dictionary - before)
-            done = bool(moved <= change_tol * np.linalg.norm(before))
+            done = has_moved_little(before, state.dictionary, change_tol)
         is_last = done or number + 1 == max_iter
         if (observer is not None and observer.end_pass(state, is_last)) or is_last:
             break
@@ -223,6 +222,11 @@ def has_converged(objective: list[float], tol: float) -> bool:
         return False
     before = min(objective[:-_PATIENCE])
     return before - min(objective) <= tol * abs(before)
+
+
+def has_moved_little(before: Array, after: Array, change_tol: float) -> bool:
+    """Whether a pass changed the dictionary by no more than this share of its norm."""
+    return bool(np.linalg.norm(after - before) <= change_tol * np.linalg.norm(before))
 
 
 def learn_batch(

@@ -26,10 +26,10 @@ from kernelatoms.estimators.classifiers.class_learners import (
     make_learners,
     with_kernel_looked_at,
 )
-from kernelatoms.estimators.devices.border import learn
+from kernelatoms.estimators.devices.border import learn, refuse_source
 from kernelatoms.estimators.inspection.explanation import Explanation, codes_of_best, explain_codes
 from kernelatoms.estimators.kept import kept, run_of_class
-from kernelatoms.estimators.learners.base import DictionaryLearner
+from kernelatoms.estimators.learners.base import ONE_BATCH, DictionaryLearner
 from kernelatoms.estimators.learners.linear import KSVD, BatchLinearLearner
 from kernelatoms.estimators.state_checks import (
     check_features,
@@ -172,6 +172,13 @@ class ClassDictionaryClassifier(CodeClassifier, CallbackSupportMixin, Estimator)
         return self
 
     def _from_source(self, source: RowSource) -> Any:
+        if self.calibrate:
+            raise ValueError(
+                "calibrate=True learns from rows left out, in three more fits, and needs all rows "
+                "in memory: use calibrate=False with a source of rows."
+            )
+        if isinstance(self.dictionary, DictionaryLearner):
+            self.dictionary._from_source(source)  # refuses what it cannot learn from
         return source
 
     def _fit(self, X: Any, y: Any) -> None:
@@ -181,11 +188,6 @@ class ClassDictionaryClassifier(CodeClassifier, CallbackSupportMixin, Estimator)
         is_source = isinstance(X, RowSource)
         if self._precomputed:
             check_training_kernel(X)
-        if is_source and self.calibrate:
-            raise ValueError(
-                "calibrate=True learns from rows left out, in three more fits, and needs all rows "
-                "in memory: use calibrate=False with a source of rows."
-            )
         n_classes = len(self.classes_)
         self._check_calibration(labels)
         learners = make_learners(self, np.bincount(labels), X)
@@ -242,6 +244,7 @@ class ClassDictionaryClassifier(CodeClassifier, CallbackSupportMixin, Estimator)
         -------
         self
         """
+        refuse_source("partial_fit", X, ONE_BATCH)
         learn(self._partial_fit, self, X, y=y, from_nothing=False)
         return self
 

@@ -12,8 +12,8 @@ from sklearn.utils import check_random_state
 from kernelatoms.coding.problem import CodingProblem
 from kernelatoms.coding.pursuits import OMP, Pursuit
 from kernelatoms.engine import Array, to_numpy
-from kernelatoms.estimators.base import sample_of, unnamed
-from kernelatoms.estimators.devices.border import learn
+from kernelatoms.estimators.base import sample_rows, unnamed
+from kernelatoms.estimators.devices.border import learn, refuse_source
 from kernelatoms.estimators.kept import kept, kept_run
 from kernelatoms.estimators.state_checks import (
     check_features,
@@ -27,6 +27,9 @@ from kernelatoms.learning.runs import Run, run
 from kernelatoms.learning.state import LearnerState, atoms_from_sums, draw_rows
 from kernelatoms.rows import ArrayRows, RowSource
 from kernelatoms.similarity.base import check_flag
+
+#: What to do with a source of rows where a batch is asked for.
+ONE_BATCH = "give it to fit, or its blocks to partial_fit (for block in X: ...)"
 
 
 @unnamed
@@ -47,7 +50,8 @@ class DictionaryLearner:
         ----------
         X : array or RowSource of shape (n_samples, n_features)
             Signals; k(train, train) with ``kernel="precomputed"``. A source of rows is read once
-            per pass (see ``open_rows``). Those with missing values (NaN)
+            per pass (see ``open_rows``); a kernel's gamma and landmarks are then of a random
+            sample of 100,000 rows, or of 256 MiB if that is less. Rows with missing values (NaN)
             are left out, with a warning, or refused where codes are learned with an l1 penalty
             (``MOD(alpha=...)``, ``KSCDL``). Tensors are learned from where they are (float16 and
             bfloat16 in float32); attributes are then tensors there.
@@ -117,6 +121,7 @@ class BatchLearner:
         -------
         self
         """
+        refuse_source("partial_fit", X, ONE_BATCH)
         learn(self._partial_fit, self, X, from_nothing=False)
         return self
 
@@ -218,7 +223,7 @@ def check_ksvd(learner: Any) -> None:
 def draw_atoms(learner: Any, rows: RowSource, n_atoms: int, rng: np.random.RandomState) -> Run:
     """Return atoms to start from: random rows, or sums of some (``init="sums"``); a run."""
     if may_outnumber_rows(learner):
-        some = rows.collect() if isinstance(rows, ArrayRows) else sample_of(rows, rng)
+        some = yield from sample_rows(rows, rng)
         return atoms_from_sums(some, n_atoms, learner.n_nonzero_coefs_, rng)
     return (yield from draw_rows(rows, n_atoms, rng))
 
@@ -242,6 +247,7 @@ def learn_by_passes(
     *,
     in_coordinates: bool = False,
     change_tol: float | None = None,
+    by: Callable[..., Run] = passes,
 ) -> Run:
     """Learn from ``rows``, the signals X or their coordinates in feature space; set attributes."""
     in_memory = isinstance(rows, ArrayRows)
@@ -250,7 +256,7 @@ def learn_by_passes(
         check_sums_fit(*state.dictionary.shape)
     reporter = PassReporter(learner, X, int(learner.max_iter), attributes)
     state = reporter.resumed(state, rows if in_coordinates else None)
-    yield from passes(
+    yield from by(
         problems, rows, learner._pursuit(), update, state, max_iter=reporter.passes_left,
         tol=float(learner.tol), change_tol=change_tol, observer=reporter,
     )  # fmt: skip
