@@ -102,15 +102,15 @@ def encode(
         wanted = {"method": method, **options}
     large = opt.open_large(data, read, memory)
     with warnings_as_notes([]), opt.at_work(model):
-        if large is not None and not large.fits:
-            from kernelatoms.cli import parts
+        from kernelatoms.cli import parts
 
+        if large is not None and not large.fits:
             applied = parts.Applied(model, large, trust, max_size)
             n_rows, n_atoms, nonzero, sparse = parts.encode(applied, output, wanted)
         else:
             fitted, _, _, X = opt.open_both(model, data, read, trust, large)
             check_codes_fit(output, len(X), n_atoms_of(fitted))
-            codes = codes_of(fitted, X, wanted)
+            codes = parts.by_blocks(lambda some: codes_of(fitted, some, wanted), X)
             sparse, (n_rows, n_atoms) = hasattr(codes, "nnz"), codes.shape
             nonzero = int(codes.nnz) if sparse else int((codes != 0).sum())
             opt.write_or_print(output, lambda target: write_codes(target, codes))

@@ -65,9 +65,9 @@ def predict(
         output = None if str(output) == "-" else output
     large = opt.open_large(data, options, memory)
     with console.warnings_as_notes([]), opt.at_work(model):
-        if large is not None and not large.fits:
-            from kernelatoms.cli import parts
+        from kernelatoms.cli import parts
 
+        if large is not None and not large.fits:
             if as_json and output is None:
                 raise ValueError("--json: a file that is read in parts needs --output, too.")
             applied = parts.Applied(model, large, trust, max_size)
@@ -77,7 +77,7 @@ def predict(
         else:
             fitted, record, table, X = opt.open_both(model, data, options, trust, large)
             check_predicts(fitted, record, model)
-            predictions = fitted.predict(X)
+            predictions = parts.by_blocks(fitted.predict, X)
             columns = predicted_columns(fitted, record, table, X, predictions, scores)
             evaluation = _evaluate(fitted, table, record, label, predictions)
             learned = 0.0
@@ -119,7 +119,7 @@ def predicted_columns(
     from kernelatoms.files.tables.matching import row_identifiers
 
     columns = {**row_identifiers(table, record), "prediction": predictions}
-    return columns | (_scores(fitted, X) if scores else {})
+    return columns | (scores_of(fitted, X) if scores else {})
 
 
 def _say(evaluation: dict[str, Any] | None, learned: float, n_rows: int) -> None:
@@ -130,10 +130,13 @@ def _say(evaluation: dict[str, Any] | None, learned: float, n_rows: int) -> None
         console.note(f"the model learned from {which}; on others it will be less often right.")
 
 
-def _scores(fitted: Any, X: Any) -> dict[str, Any]:
+def scores_of(fitted: Any, X: Any) -> dict[str, Any]:
+    """Return a column per class: how well it fits."""
+    from kernelatoms.cli.parts import by_blocks
+
     if not hasattr(fitted, "decision_function") or not hasattr(fitted, "classes_"):
         raise ValueError("--scores: the model does not say how well each class fits.")
-    values, classes = fitted.decision_function(X), fitted.classes_
+    values, classes = by_blocks(fitted.decision_function, X), fitted.classes_
     if values.ndim == 1:
         return {f"score {classes[1]}": values}
     return {f"score {name}": values[:, i] for i, name in enumerate(classes)}
