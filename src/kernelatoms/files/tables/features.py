@@ -88,6 +88,7 @@ def training_set(
     keep: Sequence[str] = (),
     *,
     dates: bool = False,
+    unlabelled: tuple[int, int] | None = None,
 ) -> TrainingSet:
     """Choose features and labels by the rules above.
 
@@ -103,6 +104,8 @@ def training_set(
         Columns to learn from although the rules leave them out.
     dates : bool
         Whether dates are learned from, as days since the earliest one.
+    unlabelled : (int, int), optional
+        Of a sample: how many rows of how many of the whole table have no label.
     """
     check_flag("dates", dates)
     _check_wishes(table, label, drop, keep)
@@ -118,9 +121,7 @@ def training_set(
     y, kept = None, np.ones(len(table), bool)
     if label is not None:
         y, kept = read_labels(table, label)
-        if n_without := int(np.count_nonzero(~kept)):
-            what = "has no label and is" if n_without == 1 else "have no label and are"
-            notes.append(f"{n_without:,} of {len(table):,} rows {what} not learned from.")
+        notes += _about_unlabelled(*(unlabelled or (int(np.count_nonzero(~kept)), len(table))))
         notes += doubts_about(y, label)
     chosen = {name: use for name, use in uses.items() if name not in left_out}
     if not chosen:
@@ -136,6 +137,13 @@ def training_set(
         X, y, columns if named else None, left_out, table.image_shape if whole else None, notes,
         special, label, rows,
     )  # fmt: skip
+
+
+def _about_unlabelled(n_without: int, n_rows: int) -> list[str]:
+    if not n_without:
+        return []
+    what = "has no label and is" if n_without == 1 else "have no label and are"
+    return [f"{n_without:,} of {n_rows:,} rows {what} not learned from."]
 
 
 def why_left_out(table: Table, label: str | None) -> dict[str, str]:

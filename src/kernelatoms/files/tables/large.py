@@ -57,7 +57,7 @@ class LargeTable:
         """Yield parts, each with the number of its first row."""
         start, first = 0, None
         for file in self.files:
-            for part in file.parts(start):
+            for part in file.parts():
                 if first is None:
                     first = part.table
                 _refuse_others(first, part.table)
@@ -146,15 +146,17 @@ def _paths(path: Any) -> list[Path]:
 
 
 def _refuse_kind(path: Any, first: Path, one: bool) -> None:
+    """Refuse files that are read as a whole only."""
+    if not one:
+        raise TableError(
+            f"{path}: only {', '.join(KINDS)} files are read together, not "
+            f"{first.suffix or 'files without an ending'}."
+        )
     packed = first.suffix.lower() in _COMPRESSED
     what = "Unpack it" if packed else "Write it as .parquet, .csv or .npy"
-    several = "" if one else "several files of this kind are not read together; "
     raise TableError(
-        f"{path} does not fit in --memory, and {several}{first.suffix} files are read as a whole. "
-        f"{what}, or allow more memory by --memory."
-        if one
-        else f"{path}: only .parquet, .feather, .arrow, .csv, .tsv, .txt and .npy files are read "
-        f"together, not {first.suffix or 'files without an ending'}."
+        f"{path} does not fit in --memory, and {first.suffix} files are read as a whole. {what}, "
+        "or allow more by --memory."
     )
 
 

@@ -167,9 +167,10 @@ def refuse_infinite(
     if infinite.any():
         row, column = np.argwhere(infinite)[0]
         name = column if columns is None else repr(columns[column])
+        row = table.first_row + (row if rows is None else rows[row])
         raise TableError(
-            f"{table.path}: column {name} is infinite in row {row if rows is None else rows[row]} "
-            "(counted from 0); give a number, or leave it empty if it is missing."
+            f"{table.path}: column {name} is infinite in row {row} (counted from 0); give "
+            "a number, or leave it empty if it is missing."
         )
 
 

@@ -63,8 +63,8 @@ class PartFile:
         """Return about how many bytes of memory the whole table takes."""
         raise NotImplementedError
 
-    def parts(self, start: int) -> Iterator[Part]:
-        """Yield parts; ``start`` is the number of the first row, for messages."""
+    def parts(self) -> Iterator[Part]:
+        """Yield parts, in order."""
         raise NotImplementedError
 
     def joined(self, kept: list[Any]) -> Table:
@@ -85,17 +85,18 @@ class TypedParts(PartFile):
                                  f"{'table of text' * (option != 'rows')}.")  # fmt: skip
         self._file = self.opener(path)
 
-    def parts(self, start: int) -> Iterator[Part]:
+    def parts(self) -> Iterator[Part]:
         """Yield a part per batch of rows."""
         import pyarrow
 
         names = list(self._file.schema.names)
         arrow_tables.refuse_twins(self.path, names)
-        rows = max(1, self.part_bytes // (8 * max(1, len(names))))
+        rows, start = max(1, self.part_bytes // (8 * max(1, len(names)))), 0
         for batch in self._file.batches(names, rows):
             for first in range(0, batch.num_rows, rows):
                 arrow = pyarrow.Table.from_batches([batch.slice(first, rows)])
-                yield Part(self._table(arrow), arrow.take)
+                yield Part(replace(self._table(arrow), first_row=start), arrow.take)
+                start += len(arrow)
 
     def joined(self, kept: list[Any]) -> Table:
         """Return rows of Arrow tables as one table."""
@@ -182,10 +183,10 @@ class TextParts(PartFile):
         """Return some times the size of the file."""
         return _TEXT_COST * path.stat().st_size
 
-    def parts(self, start: int) -> Iterator[Part]:
+    def parts(self) -> Iterator[Part]:
         """Yield a part per block of whole lines."""
         self.stamp.check()
-        line = 0
+        line = start = 0
         for data in self._blocks():
             text, notes = csv_tables.as_utf8(self.path, data, self.options.encoding)
             if line == 0:
@@ -232,7 +233,7 @@ class TextParts(PartFile):
                 f"{marks[0].partition(' (decimal=')[0]}, and a file that is read in parts has to "
                 "say so from the start: give decimal=',' or decimal='.', or allow more --memory."
             )
-        return replace(table, notes=self._notes)
+        return replace(table, notes=self._notes, first_row=start)
 
     def _blocks(self) -> Iterator[bytes]:
         """Yield whole lines; line ends within quotes end no line."""
@@ -290,7 +291,7 @@ class NumpyParts(PartFile):
         """Return twice the size of the file: numbers are checked, and filled in."""
         return 2 * path.stat().st_size
 
-    def parts(self, start: int) -> Iterator[Part]:
+    def parts(self) -> Iterator[Part]:
         """Yield a part per block of rows."""
         self.stamp.check()
         with self.path.open("rb") as file:
@@ -311,7 +312,7 @@ class NumpyParts(PartFile):
                 if len(values) < n * width:
                     raise TableError(f"{self.path} was cut short while it was read.")
                 array = values.reshape(n, *shape[1:])
-                table = arrays.table_of_array(self.path, array)
+                table = replace(arrays.table_of_array(self.path, array), first_row=first)
                 yield Part(table, lambda some, held=array: held[some])
 
     def joined(self, kept: list[Any]) -> Table:

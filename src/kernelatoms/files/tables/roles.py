@@ -207,8 +207,8 @@ def _refuse_infinite(table: Table, label: str) -> None:
     infinite = np.flatnonzero(np.isinf(table.numbers[:, table.place_of[label]]))
     if len(infinite):
         raise TableError(
-            f"label: {label!r} of {table.path} is infinite in row {infinite[0]} (counted from "
-            "0), which names no class; leave it empty if it is missing."
+            f"label: {label!r} of {table.path} is infinite in row "
+            f"{table.first_row + infinite[0]} (counted from 0), which names no class; leave it empty if it is missing."
         )
 
 
