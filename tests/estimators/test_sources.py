@@ -358,7 +358,9 @@ def test_every_estimator_learns_from_a_source_or_names_what_does(estimator, ways
                 lazy, here = getattr(model, name)(ArrayRows(X)), getattr(model, name)(X)
             assert isinstance(lazy, RowSource)
             lazy = lazy.collect()
-            here, lazy = (some.toarray() if sparse.issparse(some) else some for some in (here, lazy))
+            here, lazy = (
+                some.toarray() if sparse.issparse(some) else some for some in (here, lazy)
+            )
             np.testing.assert_allclose(lazy, here, rtol=1e-6, atol=1e-7 * np.abs(here).max())
         for name in ("explain", "encode", "partial_fit"):
             if hasattr(model, name):

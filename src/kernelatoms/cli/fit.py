@@ -155,7 +155,18 @@ def fit(
     if label is not None and not choice.needs_label:  # a learner without classes ignores it
         dropped, label = [*dropped, label], None
     wishes = Wishes(
-        model, label, dropped, keep or [], dates, settings, scale, groups, cv, tune, checkpoint, seed
+        model,
+        label,
+        dropped,
+        keep or [],
+        dates,
+        settings,
+        scale,
+        groups,
+        cv,
+        tune,
+        checkpoint,
+        seed,
     )
     large = opt.open_large(data, options, memory)
     if large is not None and not large.fits:

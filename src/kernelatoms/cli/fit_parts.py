@@ -150,9 +150,7 @@ def _is_scaler(step: Any) -> bool:
     return type(step).__module__.startswith("sklearn.") and hasattr(step, "partial_fit")
 
 
-def _fit_last(
-    pipeline: Any, X: Any, rows: Any, known: Any, kept: list[Any], on_step: Any
-) -> None:
+def _fit_last(pipeline: Any, X: Any, rows: Any, known: Any, kept: list[Any], on_step: Any) -> None:
     """Fit the last step to what the steps before make of all rows, pass after pass."""
     learner, before = pipeline[-1], pipeline[:-1]
     first = before.transform(X[:2])

@@ -111,9 +111,7 @@ class _ParquetWriter(PartWriter):
 class _NumpyWriter(PartWriter):
     """Columns as arrays of an ``.npz`` file; or ``only`` one of them, as ``.npy``."""
 
-    def __init__(
-        self, file: IO[bytes], folder: Path, opened: ExitStack, only: str | None
-    ) -> None:
+    def __init__(self, file: IO[bytes], folder: Path, opened: ExitStack, only: str | None) -> None:
         self._file, self._folder, self._opened, self._only = file, folder, opened, only
         self._spools: dict[str, _Spool] = {}
 

@@ -213,9 +213,7 @@ class TextParts(PartFile):
         mark = csv.WriteOptions(include_header=False, delimiter=looks.delimiter)
         tables = [table.select(looks.names) for table in kept]
         csv.write_csv(pyarrow.concat_tables(tables), written, mark)
-        reader = csv_tables.TextReader(
-            self.path, written.getvalue(), looks, self.options.decimal
-        )
+        reader = csv_tables.TextReader(self.path, written.getvalue(), looks, self.options.decimal)
         table = csv_tables.table_of_text(reader, self.budget, ends=self._ends)
         return replace(table, notes=[*self._notes, *table.notes])
 
