@@ -4,6 +4,7 @@
 - ``state``: all that a learner needs to continue exactly; where atoms start.
 - ``moments``: sums over rows, which add up over blocks, files and machines; the base of updates
   that need no more than them.
+- ``missing``: sums over rows with missing values, and how far a step from them goes.
 - ``mod``: the best dictionary from moments, for greedy codes (MOD), for l1 codes (online dictionary
   learning), and orthonormal for thresholded codes (Procrustes).
 - ``ksvd``: K-SVD, atom by atom, with all rows in memory; with labels: D-KSVD and LC-KSVD.

@@ -31,6 +31,7 @@ from kernelatoms.coding.problem import linear_problems
 from kernelatoms.coding.pursuits import OMP
 from kernelatoms.engine import Array, is_device_array, machine
 from kernelatoms.learning.loop import UpdateResult, learn
+from kernelatoms.learning.missing import missing_shares, relaxation
 from kernelatoms.learning.moments import Moments
 from kernelatoms.learning.state import LearnerState, atoms_from_rows, unit_rows
 
@@ -68,11 +69,17 @@ class KSVDUpdate:
                 "update='exact' works on the CPU alone, and X is on a device: bring it there by "
                 "kernelatoms.to_device(X, 'cpu'), or use update='approximate'."
             )
-        swept, exponents = [], []
+        swept, exponents, partial = [], [], []
         for rows, codes, dictionary in given:
             assert isinstance(codes, PaddedCodes)
             new, values = dictionary.copy(), codes.values.copy()
-            R = engine.residuals(rows, new, codes.indices, values)
+            missing = missing_shares(rows)
+            if missing is None:
+                R = engine.residuals(rows, new, codes.indices, values)
+            else:
+                factors = relaxation(missing)
+                R = engine.observed_residuals(rows, new, codes.indices, values, factors)
+            partial.append(missing is not None)
             # A sweep computes fourth powers of the signals, which overflow or underflow far from 1.
             exponent = _far_from_one(values)
             if exponent:
@@ -87,12 +94,14 @@ class KSVDUpdate:
         else:
             engine.sweep_atoms_all(swept, N_ALTERNATIONS, N_SWEEPS)
         results = []
-        for (_, codes, _), (R, new, _, values), exponent in zip(
-            given, swept, exponents, strict=True
+        for (rows, codes, _), (R, new, _, values), exponent, misses in zip(
+            given, swept, exponents, partial, strict=True
         ):
             assert isinstance(codes, PaddedCodes)
             if exponent:
                 R, values = np.ldexp(R, exponent), np.ldexp(values, exponent)
+            if misses:
+                R = engine.observed_residuals(rows, new, codes.indices, values)
             codes = replace(codes, values=values, error=engine.squared_norms(R))
             results.append(UpdateResult(new, float(codes.error.sum()), codes=codes))
         return results

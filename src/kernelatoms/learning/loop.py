@@ -21,10 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.coding.codes import Codes
-from kernelatoms.coding.problem import CodingProblem
+from kernelatoms.coding.problem import CodingProblem, is_complete
 from kernelatoms.coding.pursuits import Pursuit
 from kernelatoms.engine import Array, is_device_array, machine
 from kernelatoms.features.linear_algebra import check_squares
+from kernelatoms.learning.missing import fill_by_codes, fill_by_means, sum_up
 from kernelatoms.learning.pass_sums import PassSums
 from kernelatoms.learning.state import LearnerState, worst_represented
 from kernelatoms.rows import ArrayRows, RowSource
@@ -190,9 +191,14 @@ def _sum_up(
     source = rows if isinstance(rows, RowSource) else ArrayRows(rows)
     n_rows, n_atoms = source.count(), len(state.dictionary)
 
+    coded_over = state.dictionary
+
     def work(block: Array, start: int) -> PassSums:
-        codes = pursuit(problem_of(block))
-        return PassSums.of(update.sums(block, codes), codes, start)
+        problem = problem_of(block)
+        codes = pursuit(problem)
+        if is_complete(problem):
+            return PassSums.of(update.sums(block, codes), codes, start)
+        return PassSums.of(sum_up(update, block, codes, coded_over), codes, start)
 
     # Spinning BLAS threads would take a core from the pursuits.
     with machine(state.dictionary).one_blas_thread():
@@ -203,7 +209,13 @@ def _sum_up(
     unused = state.record_pass(result.dictionary, result.objective, total.uses, result.sums)
     # No code uses these atoms, so replacing them does not change the objective.
     worst = total.worst.rows[: len(unused)]
-    replace_dead_atoms(state, unused[: len(worst)], lambda: source.take(worst), update)
+
+    def worst_rows() -> Array:
+        found = source.take(worst)
+        problem = problem_of(found)
+        return found if is_complete(problem) else fill_by_codes(found, pursuit(problem), coded_over)
+
+    replace_dead_atoms(state, unused[: len(worst)], worst_rows, update)
 
 
 def _look_at_all(
@@ -218,8 +230,10 @@ def _look_at_all(
     assert not isinstance(rows, RowSource), f"{type(update).__name__} needs all rows in memory"
     if not state.objective:
         check_squares(float(machine(rows).squared_norms(rows).sum()), [rows])
+    coded_over = state.dictionary
     with machine(rows).one_blas_thread():
-        codes = pursuit(problems(state.dictionary, len(rows))(rows))
+        problem = problems(coded_over, len(rows))(rows)
+        codes = pursuit(problem)
     result = yield UpdateRequest(update, (rows, codes, state.dictionary))
     unused = state.record_pass(result.dictionary, result.objective, codes.uses(), result.sums)
     error = (codes if result.codes is None else result.codes).error
@@ -228,7 +242,9 @@ def _look_at_all(
         unused = unused[: len(worst)]
     else:
         unused, worst = worst_of_groups(unused, error, groups)
-    replace_dead_atoms(state, unused, lambda: rows[worst], update)
+    replace_dead_atoms(
+        state, unused, lambda: fill_by_codes(rows[worst], codes.take(worst), coded_over), update
+    )
 
 
 def block_rows(rows: RowSource, n_atoms: int) -> int:
@@ -373,20 +389,23 @@ def learn_batch(
     missing = min(n_atoms - len(state.dictionary), len(rows))
     if missing > 0:
         chosen = state.random_state.permutation(len(rows))[:missing]
-        new = update.new_atoms(rows[chosen])
+        new = update.new_atoms(fill_by_means(rows)[chosen])
         assert new is not None, "updates that cannot add atoms start with all of them"
         state.append_atoms(new.astype(state.dictionary.dtype))
         if state.sums is not None:
             state.sums = update.padded(state.sums, missing)
+    coded_over = state.dictionary
     with machine(rows).one_blas_thread():
-        codes = pursuit(problems(state.dictionary, len(rows))(rows))
-        updated = update.take_batch(rows, codes, state.dictionary, state.sums, decay)
+        codes = pursuit(problems(coded_over, len(rows))(rows))
+        updated = update.take_batch(rows, codes, coded_over, state.sums, decay)
     unused = state.record_batch(
         updated.dictionary, updated.objective, codes.uses(), updated.sums, len(rows), decay
     )
     worst = worst_represented(codes.error, len(unused))
     unused = unused[: len(worst)]
-    replaced = replace_dead_atoms(state, unused, lambda: rows[worst], update)
+    replaced = replace_dead_atoms(
+        state, unused, lambda: fill_by_codes(rows[worst], codes.take(worst), coded_over), update
+    )
     state.sums = update.clear_atoms(state.sums, replaced)
     return updated.objective
 

@@ -23,6 +23,7 @@ from kernelatoms.coding.pursuits import OMP, Lasso, Threshold
 from kernelatoms.engine import Array, machine
 from kernelatoms.features.linear_algebra import solve_positive_all
 from kernelatoms.learning.loop import UpdateResult
+from kernelatoms.learning.missing import relaxation
 from kernelatoms.learning.moments import Moments, UpdateFromMoments
 
 # Sweeps of block coordinate descent: with all rows, and after a batch, where sums are partly of old
@@ -107,6 +108,9 @@ def _better(
     if solution is not None:  # unused atoms do not change, nor do all if rounding makes it worse
         candidate = D.copy()
         candidate[used] = np.where(solution.any(axis=1, keepdims=True), solution, D[used])
+        missing = moments.missing_shares()
+        if missing is not None:
+            candidate = D + relaxation(missing) * (candidate - D)
         if moments.objective(candidate) <= moments.objective(D):
             D = candidate
     norms = np.linalg.norm(D, axis=1)

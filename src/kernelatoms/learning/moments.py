@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from kernelatoms.coding.codes import Codes
 from kernelatoms.engine import Array, machine
 from kernelatoms.learning.loop import UpdateResult
+from kernelatoms.learning.missing import sum_up
 from kernelatoms.learning.state import LearnerState, unit_rows
 
 # An atom that keeps no more than this share of its norm in other coordinates is only rounding.
@@ -32,6 +33,7 @@ class Moments:
     cross: Array
     energy: float
     l1_norm: float = 0.0
+    missing: Array | None = None  # of filled rows: sum_i |w_i|^2 [x_if is missing], (n_features,)
 
     @classmethod
     def of(cls, X: Array, codes: Codes) -> "Moments":
@@ -42,14 +44,20 @@ class Moments:
     def __add__(self, other: "Moments") -> "Moments":
         return Moments(
             self.gram + other.gram, self.cross + other.cross, self.energy + other.energy,
-            self.l1_norm + other.l1_norm,
+            self.l1_norm + other.l1_norm, _sum(self.missing, other.missing),
         )  # fmt: skip
 
     def scaled(self, factor: float) -> "Moments":
         """Return the sums with every row weighted by ``factor``."""
         return Moments(
-            factor * self.gram, factor * self.cross, factor * self.energy, factor * self.l1_norm
-        )
+            factor * self.gram, factor * self.cross, factor * self.energy, factor * self.l1_norm,
+            None if self.missing is None else factor * self.missing,
+        )  # fmt: skip
+
+    def missing_shares(self) -> Array | None:
+        """Return the share of the codes' energy for which each feature is missing."""
+        total = float(np.trace(self.gram))
+        return self.missing / total if self.missing is not None and total > 0 else None
 
     def with_atoms_scaled(self, factors: Array) -> "Moments":
         """Return the sums for atoms divided, and so coefficients multiplied, by ``factors``."""
@@ -61,7 +69,8 @@ class Moments:
 
         The energy does not change: the objective is the distance from the original signals.
         """
-        return replace(self, cross=self.cross @ change.astype(np.float64, copy=False))
+        cross = self.cross @ change.astype(np.float64, copy=False)
+        return replace(self, cross=cross, missing=None)  # other features: steps are taken once
 
     def without(self, atoms: NDArray[np.intp]) -> "Moments":
         """Return the sums without any use of these atoms."""
@@ -82,6 +91,12 @@ class Moments:
         return max(float(left), 0.0)  # below 0 only by rounding
 
 
+def _sum(one: Array | None, other: Array | None) -> Array | None:
+    if one is None or other is None:
+        return other if one is None else one
+    return one + other
+
+
 class UpdateFromMoments:
     """The base of updates from moments: ``sums``, add, ``solve``."""
 
@@ -97,7 +112,7 @@ class UpdateFromMoments:
         self, rows: Array, codes: Codes, dictionary: Array, past: Moments | None, decay: float
     ) -> UpdateResult:
         """Improve a dictionary by a batch and the sums of earlier ones."""
-        sums = self.sums(rows, codes)
+        sums = sum_up(self, rows, codes, dictionary)
         return self.solve(sums if past is None else past.scaled(decay) + sums, dictionary)
 
     def clear_atoms(self, sums: Moments, atoms: NDArray[np.intp]) -> Moments:
