@@ -101,8 +101,8 @@ def omp(
         The atoms that each signal may use; -1 pads shorter lists.
     sparing : bool
         Code signals that miss values for learning: with no more nonzeros per observed value than
-        ``n_nonzero`` per feature, or a tenth if that is more; every second atom is picked by
-        estimated correlations, which is faster (not with "ols").
+        ``n_nonzero`` per feature, or a tenth if that is more; most correlations are estimated,
+        which is faster (not with "ols").
 
     Returns
     -------
@@ -241,7 +241,8 @@ def _code_observed(
     indices, values, left, energy, inexact = machine(signals).omp_observed(
         signals, atoms.rows, atoms.columns, options.n_nonzero, candidates=candidates,
         stop_at=options.stop_at, relative=not options.absolute, limits=limits,
-        use_ols=options.selection == "ols", estimate=options.sparing, exact=exact,
+        use_ols=options.selection == "ols", gram=atoms.gram if options.sparing else None,
+        exact=exact,
     )  # fmt: skip
     eps = np.finfo(np.float32 if exact else dtype).eps  # of the codes
     error = np.where(left > 10 * eps * energy, left, 0.0)
@@ -254,4 +255,4 @@ def _sparing_limits(signals: Array, n_nonzero: int) -> NDArray[np.int64]:
     n_features = signals.shape[1]
     observed = n_features - np.isnan(signals).sum(axis=1)
     share = max(_SPARING, n_nonzero / n_features)
-    return np.clip((share * observed).astype(np.int64), 1, n_nonzero)
+    return np.clip(np.rint(share * observed).astype(np.int64), 1, n_nonzero)

@@ -217,7 +217,8 @@ def linear_problems(
 ) -> Callable[[Array], LinearProblem]:
     """Return how to pose problems of blocks of rows, ``n_signals`` in all.
 
-    Rows that are not ``complete`` may miss values. What they share (Gram matrix, transposed atoms) is computed here, once and before threads ask.
+    Rows that are not ``complete`` may miss values. What problems share (Gram matrix, transposed
+    atoms) is computed here, once and before threads ask.
     """
     atoms = LinearAtoms(dictionary)
     itemsize = dictionary.dtype.itemsize

@@ -32,6 +32,8 @@ class Estimator(BaseEstimator):
 
     #: Whether methods take rows of a device; else they take those of the CPU alone.
     _on_devices = False
+    #: Whether ``fit`` learns from rows with missing values; else it leaves them out, or refuses.
+    _learns_missing = False
 
     def _fitted(self, X: Any = None) -> Any:
         """Return the fitted state where the rows X are; where the CPU's are without them."""

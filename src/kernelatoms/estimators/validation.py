@@ -152,7 +152,7 @@ def check_complete(X: Array) -> None:
 
 
 def complete_rows(X: Array) -> NDArray[np.bool_]:
-    """Tell which rows can be learned from, and warn if some cannot."""
+    """Tell which rows are complete, and warn if some are not."""
     keep = np.ones(len(X), bool)
     keep[rows_with_missing(X)] = False
     n_missing = len(X) - int(np.count_nonzero(keep))
@@ -171,6 +171,30 @@ def complete_rows(X: Array) -> NDArray[np.bool_]:
     return keep
 
 
+def observed_rows(X: Array) -> NDArray[np.bool_]:
+    """Tell of which rows something is observed, and warn if nothing is of some."""
+    keep = np.ones(len(X), bool)
+    partial = rows_with_missing(X)
+    if len(partial):
+        keep[partial] = ~np.isnan(X[partial]).all(axis=1)
+    n_empty = len(X) - int(np.count_nonzero(keep))
+    if n_empty == len(X):
+        raise ValueError("X contains nothing but NaN: there is nothing to learn from.")
+    if n_empty:
+        warnings.warn(
+            f"X contains nothing but NaN in {n_empty} of {len(X)} rows; fit learns from the other "
+            f"{len(X) - n_empty}.",
+            UserWarning,
+            stacklevel=3,
+        )
+    return keep
+
+
+def learnable_rows(estimator: Any, X: Array) -> NDArray[np.bool_]:
+    """Tell which rows an estimator learns from: those with a value, or the complete ones."""
+    return observed_rows(X) if estimator._learns_missing else complete_rows(X)
+
+
 def check_observed(X: Array) -> None:
     """Refuse rows of which nothing is known."""
     rows = rows_with_missing(X)
@@ -186,27 +210,32 @@ def check_observed(X: Array) -> None:
 
 
 def validate_training(estimator: Any, X: Any, *, reset: bool = True) -> Array:
-    """Return rows to learn from: floats, C-ordered, rows with missing values left out.
+    """Return rows to learn from: floats, C-ordered, NaN where a value is missing.
 
-    Estimators that have no use for NaN at all refuse it.
+    Rows with missing values are left out where the estimator cannot learn from them; estimators
+    that have no use for NaN at all refuse it.
     """
     finite: Any = "allow-nan" if get_tags(estimator).input_tags.allow_nan else True
     X = validate_any(
         estimator, dense_rows(X), dtype=FLOATS, order="C", reset=reset, ensure_all_finite=finite
     )
-    keep = complete_rows(X)
+    keep = learnable_rows(estimator, X)
     return X if keep.all() else X[keep]
 
 
 def validate_labelled(estimator: Any, X: Any, y: Any) -> tuple[Array, Array, NDArray[np.intp]]:
     """Return rows to learn from, the classes, and the number of the class of every row.
 
-    Rows with missing values are left out where the estimator has use for NaN at all; every class
+    Rows with missing values are left out where the estimator cannot learn from them; every class
     must keep some.
     """
     X, y, keep = _labelled_rows(estimator, X, y, reset=True)
     lost = np.setdiff1d(y, y[keep])
     if len(lost):
+        if estimator._learns_missing:
+            raise ValueError(
+                f"X contains nothing but NaN in the rows of class {lost.tolist()[0]!r}."
+            )
         raise ValueError(
             f"X contains NaN in every row of class {lost.tolist()[0]!r}, and fit learns from "
             "complete rows only: impute what is missing (sklearn.impute)."
@@ -234,13 +263,13 @@ def validate_batch(
 def _labelled_rows(
     estimator: Any, X: Any, y: Any, *, reset: bool
 ) -> tuple[Array, Array, NDArray[np.bool_]]:
-    """Return checked rows and labels, and which rows are complete."""
+    """Return checked rows and labels, and which rows can be learned from."""
     finite: Any = "allow-nan" if get_tags(estimator).input_tags.allow_nan else True
     X, y = validate_any(
         estimator, dense_rows(X), y, dtype=FLOATS, order="C", reset=reset, ensure_all_finite=finite
     )
     check_classification_targets(y)
-    return X, y, complete_rows(X)
+    return X, y, learnable_rows(estimator, X)
 
 
 def validate_new(estimator: Any, X: Any, *, complete: bool = False) -> Array:

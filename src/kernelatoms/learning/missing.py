@@ -11,7 +11,7 @@ atoms by about the observed share of what is needed. Features do not depend on e
 are there, and any multiple of a step below 2 lowers the objective of its feature too: each is taken
 1 / share times, at most 1.9 times.
 
-See docs/decisions/054-learning-from-observed-values.md.
+See docs/decisions/060-learning-from-observed-values.md.
 """
 
 from dataclasses import replace
@@ -41,14 +41,9 @@ def missing_shares(rows: Array) -> Array | None:
 
 def fill_by_codes(rows: Array, codes: Codes, dictionary: Array) -> Array:
     """Return rows with what codes reconstruct in place of missing values."""
-    partial = rows_with_missing(rows)
-    if not len(partial):
+    if not len(rows_with_missing(rows)):
         return rows
-    assert isinstance(codes, PaddedCodes)
-    filled = rows.copy()
-    filled[partial] = machine(rows).fill_missing(
-        rows[partial], dictionary, codes.indices[partial], codes.values[partial]
-    )
+    filled, _ = _filled(rows, codes, dictionary)
     return filled
 
 
@@ -65,10 +60,14 @@ def fill_by_means(rows: Array) -> Array:
 
 def sum_up(update: Any, rows: Array, codes: Codes, dictionary: Array) -> Any:
     """Return the sums of an update over rows that may miss values, these filled by their codes."""
-    filled = fill_by_codes(rows, codes, dictionary)
-    sums = update.sums(filled, codes)
-    if filled is rows:
-        return sums
+    filled, missing = _filled(rows, codes, dictionary)
+    return replace(update.sums(filled, codes), missing=missing)
+
+
+def _filled(rows: Array, codes: Codes, dictionary: Array) -> tuple[Array, Array]:
+    """Return filled rows and, per feature, the sum of |w|^2 over the rows that miss it."""
     assert isinstance(codes, PaddedCodes)
-    sizes = np.square(codes.values.astype(np.float64)).sum(axis=1)
-    return replace(sums, missing=sizes @ np.isnan(rows))
+    filled: tuple[Array, Array] = machine(rows).fill_missing(
+        rows, dictionary, codes.indices, codes.values
+    )
+    return filled

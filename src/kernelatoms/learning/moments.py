@@ -20,6 +20,7 @@ from kernelatoms.engine import Array, machine
 from kernelatoms.learning.loop import UpdateResult
 from kernelatoms.learning.missing import sum_up
 from kernelatoms.learning.state import LearnerState, unit_rows
+from kernelatoms.similarity.missing import rows_with_missing
 
 # An atom that keeps no more than this share of its norm in other coordinates is only rounding.
 _LOST = 1e-6
@@ -112,7 +113,8 @@ class UpdateFromMoments:
         self, rows: Array, codes: Codes, dictionary: Array, past: Moments | None, decay: float
     ) -> UpdateResult:
         """Improve a dictionary by a batch and the sums of earlier ones."""
-        sums = sum_up(self, rows, codes, dictionary)
+        missing = len(rows_with_missing(rows)) > 0
+        sums = sum_up(self, rows, codes, dictionary) if missing else self.sums(rows, codes)
         return self.solve(sums if past is None else past.scaled(decay) + sums, dictionary)
 
     def clear_atoms(self, sums: Moments, atoms: NDArray[np.intp]) -> Moments:

@@ -32,7 +32,7 @@ Array = NDArray[Any]
 _ROUNDING = 100.0
 _MOST_DOUBT = 1e-6
 # With estimated correlations, those of every so many steps are computed.
-_EXACT_EVERY = 4
+_EXACT_EVERY = 8
 
 
 @jit()
@@ -78,11 +78,23 @@ def _shrink(energy, start, along, rounding64):
             energy[s, j] = left if left > rounding * start[s, j] else 0.0
 
 
+@jit()
+def _split_known(signals, filled, known):
+    """Write signals with 0 for NaN, and 1 where a value is known, 0 elsewhere."""
+    for s in range(signals.shape[0]):
+        for i in range(signals.shape[1]):
+            x = signals[s, i]
+            missing = np.isnan(x)
+            filled[s, i] = 0 if missing else x
+            known[s, i] = 0 if missing else 1
+
+
 @jit(fastmath=True)
-def _estimate_step(last, factors, lengths, picked, weights, cosines, share, along, corr):
+def _estimate_step(last, factors, lengths, picked, weights, seen, cosines, share, along, corr):
     """Take the last step off correlations: angles on the observed entries are those on all.
 
-    The direction of the step is sum_i share_i d_i,O over the atoms picked so far.
+    The direction of the step is sum_i share_i d_i,O over the atoms picked so far; ``seen`` are the
+    |d_j,O|^2 and ``weights`` the 1 / |d_j,O|, both 0 for atoms that are not to be picked.
     """
     for j in range(last, -1, -1):
         total = corr.dtype.type(1 if j == last else 0)
@@ -96,8 +108,7 @@ def _estimate_step(last, factors, lengths, picked, weights, cosines, share, alon
         for j in range(corr.shape[0]):
             along[j] += part * cosine[j]
     for j in range(corr.shape[0]):
-        if weights[j] > 0.0:
-            corr[j] -= along[j] / weights[j]
+        corr[j] -= along[j] * seen[j] * weights[j]  # |d_j,O| = seen_j / |d_j,O|
 
 
 @jit(fastmath=True)
@@ -120,8 +131,8 @@ def _take_best(
             continue
         if len(cosines) > 0:
             _estimate_step(
-                step - 1, factors[s], lengths[s], picked[s], weights[s], cosines, share, along,
-                corr[s],
+                step - 1, factors[s], lengths[s], picked[s], weights[s], whole[s], cosines, share,
+                along, corr[s],
             )  # fmt: skip
         best, b = residual.dtype.type(0), -1
         for j in range(n_atoms):
@@ -225,8 +236,8 @@ def _pursue_observed(
     - ``known`` (n_signals, n_features): 1 where a value is observed, 0 elsewhere, as floats.
     - ``leave`` (n_signals,): stop when the squared residual is no more; below 0: on sparsity alone.
     - ``limits`` (n_signals,): the most atoms each signal may use.
-    - ``cosines`` (n_atoms, n_atoms): those of all angles between atoms, to estimate the correlations
-      of every second step; no rows: none is.
+    - ``cosines`` (n_atoms, n_atoms): those of all angles between atoms, to estimate correlations
+      from; no rows: all are computed.
     - ``indices``, ``values``, ``left``, ``unsettled``: results.
     """
     n_signals, n_nonzero = indices.shape
@@ -272,12 +283,11 @@ def _pursue_observed(
     unsettled |= float(np.finfo(dtype).eps) * sizes2 > _MOST_DOUBT * whole_energy
 
 
-def _cosines(atoms: NDArray[Any]) -> NDArray[Any]:
+def _cosines(gram: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
     """Return the cosines of the angles between atoms, 0 for atoms that are 0."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        norms = np.sqrt(squared_norms(atoms)).astype(atoms.dtype)
-        unit = np.where(norms[:, None] > 0, atoms / norms[:, None], 0)
-    return unit @ unit.T
+    norms = np.sqrt(np.diagonal(gram))
+    inverse = np.divide(1, norms, out=np.zeros_like(norms), where=norms > 0)
+    return ((gram * inverse) * inverse[:, None]).astype(dtype)
 
 
 def omp_observed(
@@ -291,7 +301,7 @@ def omp_observed(
     relative: bool = True,
     limits: NDArray[np.int64] | None = None,
     use_ols: bool = False,
-    estimate: bool = False,
+    gram: NDArray[Any] | None = None,
     exact: bool = False,
 ) -> tuple[Array, Array, Array, Array, Array]:
     """Code all signals by their observed entries, block by block on all threads.
@@ -304,7 +314,8 @@ def omp_observed(
     - ``stop_at`` (n_signals,): stop at this residual norm, of the signal's own if ``relative``.
     - ``limits`` (n_signals,): the most atoms that each signal may use, if fewer.
     - ``use_ols``: select by residual decrease (OLS) instead of correlation (OMP).
-    - ``estimate``: pick every second atom by estimated correlations, which is faster; not with OLS.
+    - ``gram`` (n_atoms, n_atoms): inner products of atoms; if given, OMP computes the correlations
+      of every eighth step alone and estimates the others from it, which is faster.
     - ``exact``: signals and atoms, in float64, are numbers of float32: codes are to be good in
       float32.
     - result: ``indices``, ``values`` (n_signals, n_nonzero), atoms ascending, then -1, and their
@@ -329,7 +340,11 @@ def omp_observed(
     far = not in_safe_range(np.asarray(longest), dtype)
     if limits is None:
         limits = np.full(n_signals, n_nonzero)
-    cosines = _cosines(atoms) if estimate and not use_ols else np.empty((0, len(atoms)), dtype)
+    if gram is None or use_ols:
+        cosines = np.empty((0, len(atoms)), dtype)
+    else:
+        check_shape(gram, "Gram matrix", (len(atoms), len(atoms)))
+        cosines = _cosines(gram, dtype)
     indices = np.empty((n_signals, n_nonzero), np.int32)
     values = np.empty((n_signals, n_nonzero), dtype)
     left, energy = np.empty(n_signals), np.empty(n_signals)
@@ -337,8 +352,8 @@ def omp_observed(
 
     def work(start: int, stop: int) -> None:
         part = slice(start, stop)
-        missing = np.isnan(signals[part])
-        residual = np.where(missing, dtype.type(0), signals[part])
+        residual, known = np.empty_like(signals[part]), np.empty_like(signals[part])
+        _split_known(signals[part], residual, known)
         energy[part] = squared_norms(residual)
         if not np.isfinite(energy[part]).all():
             raise ValueError("X holds signals whose squared norm overflows float64; scale X down.")
@@ -352,8 +367,9 @@ def omp_observed(
             with np.errstate(over="ignore", under="ignore"):
                 leave = np.ldexp(leave, -2 * exponents)
         _pursue_observed(
-            atoms, columns, squares, norms2, residual, (~missing).astype(dtype), candidates[part],
-            leave, limits[part], cosines, use_ols, exact, indices[part], values[part], left[part], unsettled[part],
+            atoms, columns, squares, norms2, residual, known, candidates[part],
+            leave, limits[part], cosines, use_ols, exact, indices[part], values[part], left[part],
+            unsettled[part],
         )  # fmt: skip
         scale_back(exponents, longest, energy[part], values[part], left[part])
 

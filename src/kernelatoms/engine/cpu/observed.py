@@ -1,6 +1,6 @@
 """Reconstructions beside signals with missing values (NaN).
 
-See docs/decisions/054-learning-from-observed-values.md.
+See docs/decisions/060-learning-from-observed-values.md.
 """
 
 from typing import Any
@@ -28,14 +28,18 @@ def _reconstruct(dictionary, indices, values, out):
 
 
 @jit(fastmath=True)
-def _fill(signals, dictionary, indices, values, out):
+def _fill(signals, dictionary, indices, values, out, missing):
     for s in range(signals.shape[0]):
         row = out[s]
         _reconstruct(dictionary, indices[s], values[s], row)
+        size = 0.0
+        for j in range(values.shape[1]):
+            size += np.float64(values[s, j]) * values[s, j]
         for i in range(row.shape[0]):
             x = signals[s, i]
-            if not np.isnan(x):
-                row[i] = x
+            unknown = np.isnan(x)
+            row[i] = row[i] if unknown else x
+            missing[i] += size if unknown else 0.0
 
 
 @jit(fastmath=True)
@@ -50,17 +54,25 @@ def _residuals(signals, dictionary, indices, values, factors, out):
 
 def fill_missing(
     signals: Array, dictionary: Array, indices: NDArray[np.int32], values: Array
-) -> Array:
-    """Return signals with what padded codes reconstruct in place of their missing values."""
+) -> tuple[Array, Array]:
+    """Return signals with what padded codes reconstruct in place of their missing values.
+
+    And, per feature, the sum of the |code|^2 of the signals where it is missing.
+    """
     _check(signals, dictionary, indices, values)
     out = np.empty_like(signals)
+    rows = block_rows(len(out), out.shape[1], out.itemsize)
+    missing = np.zeros((-(-len(out) // rows), signals.shape[1]))
 
     def worker(start: int, stop: int) -> None:
         part = slice(start, stop)
-        _fill(signals[part], dictionary, indices[part], values[part], out[part])
+        _fill(
+            signals[part], dictionary, indices[part], values[part], out[part],
+            missing[start // rows],
+        )  # fmt: skip
 
-    each_block(len(out), block_rows(len(out), out.shape[1], out.itemsize), lambda: worker)
-    return out
+    each_block(len(out), rows, lambda: worker)
+    return out, missing.sum(axis=0)
 
 
 def observed_residuals(

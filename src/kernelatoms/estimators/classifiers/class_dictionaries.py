@@ -130,6 +130,10 @@ class ClassDictionaryClassifier(CodeClassifier, CallbackSupportMixin, Estimator)
     def _on_devices(self) -> bool:  # type: ignore[override]
         return self.dictionary is None or getattr(self.dictionary, "_on_devices", False)
 
+    @property
+    def _learns_missing(self) -> bool:  # type: ignore[override]
+        return self.dictionary is None or getattr(self.dictionary, "_learns_missing", False)
+
     def __init__(
         self,
         dictionary: Any = None,
@@ -152,8 +156,8 @@ class ClassDictionaryClassifier(CodeClassifier, CallbackSupportMixin, Estimator)
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
-            Signals; those with missing values (NaN) are left out, with a warning. Tensors are
-            learned from where they are (float16 and bfloat16 in float32).
+            Signals; missing values (NaN) as in the dictionary's ``fit``. Tensors are learned from
+            where they are (float16 and bfloat16 in float32).
         y : array of shape (n_samples,)
             Their labels; of numbers given as a tensor, ``classes_`` is one too.
 
@@ -208,7 +212,7 @@ class ClassDictionaryClassifier(CodeClassifier, CallbackSupportMixin, Estimator)
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
-            A batch of signals; those with missing values (NaN) are left out, with a warning.
+            A batch of signals; missing values (NaN) are learned from what is observed.
         y : array of shape (n_samples,)
             Their labels.
         classes : ignored

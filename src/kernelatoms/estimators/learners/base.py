@@ -42,9 +42,11 @@ class DictionaryLearner:
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
-            Signals; k(train, train) with ``kernel="precomputed"``. Those with missing values (NaN)
-            are left out, with a warning, or refused where codes are learned with an l1 penalty
-            (``MOD(alpha=...)``, ``KSCDL``). Tensors are learned from where they are (float16 and
+            Signals; k(train, train) with ``kernel="precomputed"``. Missing values (NaN) are learned
+            from what is observed by ``KSVD`` and ``MOD``; under a kernel, signals that miss values
+            are left out, with a warning, since their coordinates would be estimates; they are
+            refused where codes are learned with an l1 penalty (``MOD(alpha=...)``, ``KSCDL``).
+            Tensors are learned from where they are (float16 and
             bfloat16 in float32); attributes are then tensors there.
         y : ignored
 
@@ -58,6 +60,11 @@ class DictionaryLearner:
     def _learning(self, X: Any) -> Run:
         """Return a run that learns from the rows X and sets the fitted attributes at its end."""
         raise NotImplementedError
+
+    def _learning_pursuit(self) -> Pursuit:
+        """Return how rows are coded to learn from them."""
+        pursuit: Pursuit = self._pursuit()  # type: ignore[attr-defined]
+        return pursuit
 
     def _check_parameters(self) -> None:
         """Refuse parameters, before any work starts."""
@@ -229,7 +236,7 @@ def learn_by_passes(
         check_sums_fit(*state.dictionary.shape)
     reporter = PassReporter(learner, X, int(learner.max_iter), attributes)
     yield from passes(
-        problems, rows, learner._pursuit(), update, state, max_iter=int(learner.max_iter),
+        problems, rows, learner._learning_pursuit(), update, state, max_iter=int(learner.max_iter),
         tol=float(learner.tol), change_tol=change_tol, observer=reporter,
     )  # fmt: skip
     learner._set(**attributes(state))

@@ -1,6 +1,8 @@
 """Dictionary learners: ``MOD`` and ``KSVD``."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -8,7 +10,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from kernelatoms.coding.problem import CodingProblem, LinearProblem, linear_problems
-from kernelatoms.coding.pursuits import Lasso, Pursuit
+from kernelatoms.coding.pursuits import OMP, Lasso, Pursuit
 from kernelatoms.engine import Array
 from kernelatoms.estimators.base import unnamed
 from kernelatoms.estimators.coding.dictionary_coder import DictionaryCoder
@@ -50,9 +52,11 @@ from kernelatoms.estimators.validation import (
 from kernelatoms.learning.gradients import project_to_ball
 from kernelatoms.learning.ksvd import KSVDUpdate
 from kernelatoms.learning.loop import Run, learn_batch
+from kernelatoms.learning.missing import fill_by_means
 from kernelatoms.learning.mod import BlockDescent, LeastSquares
 from kernelatoms.learning.state import LearnerState, atoms_from_rows, unit_rows
 from kernelatoms.similarity.base import check_flag
+from kernelatoms.similarity.missing import rows_with_missing
 
 # With l1 codes, batch t weighs the sums of the past by (1 - 1/t) to this power; 2 is slower, 4
 # better late and worse early. See docs/decisions/034-online-learning.md.
@@ -98,7 +102,9 @@ class LinearLearner(DictionaryLearner, DictionaryCoder):
             fitted = {"components_": state.best, **pass_attributes(state)}
             return fitted | ({"state_": state} if self._keeps_state else {})
 
-        yield from learn_by_passes(self, X, X, linear_problems, state, attributes)
+        complete = not len(rows_with_missing(X))
+        problems = partial(linear_problems, complete=complete)
+        yield from learn_by_passes(self, X, X, problems, state, attributes)
 
     @property
     def _is_greedy(self) -> bool:
@@ -107,6 +113,14 @@ class LinearLearner(DictionaryLearner, DictionaryCoder):
 
     def _update(self) -> Any:
         raise NotImplementedError
+
+    @property
+    def _learns_missing(self) -> bool:  # type: ignore[override]
+        return self._is_greedy and not getattr(self, "positive", False)
+
+    def _learning_pursuit(self) -> Pursuit:
+        pursuit = self._pursuit()
+        return replace(pursuit, sparing=True) if isinstance(pursuit, OMP) else pursuit
 
     def _pursuit(self) -> Pursuit:
         return greedy_pursuit(self, self.n_nonzero_coefs_)
@@ -143,7 +157,7 @@ class LinearLearner(DictionaryLearner, DictionaryCoder):
         else:
             n_atoms = choose_n_atoms(self, len(X), 2 * X.shape[1])
             self._settle_nonzeros(X.shape[1], n_atoms)
-            start = draw_atoms(self, X, n_atoms, rng)
+            start = draw_atoms(self, fill_by_means(X), n_atoms, rng)
         state = LearnerState.start(start, rng)
         state.data = data
         return state
@@ -215,7 +229,8 @@ class KSVD(LinearLearner):
     components_ : array of shape (n_atoms_, n_features)
         The atoms of the best pass, at unit norm.
     objective_ : array of shape (n_iter_,)
-        |X - W D|^2 over all signals after every pass; it may rise, and the best pass counts.
+        |X - W D|^2 over all signals after every pass, over what is observed of them; it may rise,
+        and the best pass counts.
     best_pass_ : int
         The pass of the lowest objective, counted from 0: ``components_`` are its atoms.
     n_atoms_, n_nonzero_coefs_, n_iter_ : int
@@ -314,7 +329,8 @@ class MOD(BatchLearner, LinearLearner):
         The atoms of the best pass, at unit norm; with ``alpha``, of at most unit norm.
     objective_ : array of shape (n_iter_,)
         What is minimised, over all signals, after every pass; after ``partial_fit``, by the sums
-        so far. Without ``alpha`` it may rise, and the best pass counts.
+        so far. An upper bound of it where values are missing. Without ``alpha`` it may rise, and
+        the best pass counts.
     best_pass_ : int
         The pass of the lowest objective, counted from 0: ``components_`` are its atoms.
     n_atoms_, n_nonzero_coefs_, n_iter_ : int
@@ -384,8 +400,9 @@ class MOD(BatchLearner, LinearLearner):
         # The first batch has given its rows already; later ones give theirs until all are there.
         n_atoms = len(state.dictionary) if first else self._n_atoms_of_batches(X.shape[1])
         self._settle_batch_nonzeros(X.shape[1], min(len(state.dictionary) + len(X), n_atoms))
+        problems = partial(linear_problems, complete=not len(rows_with_missing(rows)))
         learn_batch(
-            linear_problems, rows, self._pursuit(),
+            problems, rows, self._learning_pursuit(),
             self._update(), state, n_atoms=n_atoms, decay=self._decay(state.n_batches + 1),
         )  # fmt: skip
         fitted = {"components_": state.dictionary, "state_": state, **pass_attributes(state)}
@@ -487,7 +504,8 @@ class MOD(BatchLearner, LinearLearner):
         rng = check_random_state(self.random_state)
         if self.dict_init is not None:
             return LearnerState.start(self._check_start("dict_init", self.dict_init, X), rng)
-        return LearnerState.start(atoms_from_rows(X, min(n_atoms, len(X)), rng), rng)
+        start = atoms_from_rows(fill_by_means(X), min(n_atoms, len(X)), rng)
+        return LearnerState.start(start, rng)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
