@@ -22,7 +22,7 @@ from sklearn.utils.validation import (
 )
 
 from kernelatoms.engine import Array, is_array, is_device_array
-from kernelatoms.estimators.devices.conversion import enter
+from kernelatoms.estimators.devices.conversion import as_numpy, enter, is_tensor
 from kernelatoms.features.memory import check_fits
 from kernelatoms.similarity.base import plain_number
 from kernelatoms.similarity.missing import rows_with_missing
@@ -223,13 +223,78 @@ def validate_training(estimator: Any, X: Any, *, reset: bool = True) -> Array:
     return X if keep.all() else X[keep]
 
 
-def validate_labelled(estimator: Any, X: Any, y: Any) -> tuple[Array, Array, NDArray[np.intp]]:
-    """Return rows to learn from, the classes, and the number of the class of every row.
+def validate_weighted(
+    estimator: Any, X: Any, sample_weight: Any
+) -> tuple[Array, NDArray[np.float64] | None]:
+    """Return rows to learn from, as ``validate_training`` does, and their weights.
+
+    Weights are None where all are 1. Rows of weight 0 are left out, but for a precomputed kernel,
+    whose columns are the rows, too.
+    """
+    if sample_weight is None:
+        return validate_training(estimator, X), None
+    tags = get_tags(estimator).input_tags
+    X = validate_any(
+        estimator, dense_rows(X), dtype=FLOATS, order="C",
+        ensure_all_finite="allow-nan" if tags.allow_nan else True,
+    )  # fmt: skip
+    weights = check_weights(sample_weight, len(X))
+    if not tags.pairwise and not weights.all():
+        X, weights = X[weights > 0], weights[weights > 0]
+    keep = learnable_rows(estimator, X)
+    if not keep.all():
+        X, weights = X[keep], weights[keep]
+    return X, None if (weights == 1).all() else weights
+
+
+def check_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64]:
+    """Return weights of rows: finite, none below 0, some above 0."""
+    weights: NDArray[np.float64] = check_array(
+        as_numpy(sample_weight, "sample_weight") if is_tensor(sample_weight) else sample_weight,
+        dtype=np.float64,
+        ensure_2d=False,
+        input_name="sample_weight",
+    )
+    if weights.ndim == 0:
+        weights = np.full(n_rows, float(weights))
+    if weights.ndim != 1:
+        raise ValueError(
+            f"Sample weights must be 1D array or scalar, got {weights.ndim}D array: sample_weight "
+            "has one number per row of X."
+        )
+    if len(weights) != n_rows:
+        raise ValueError(
+            f"sample_weight.shape == {weights.shape}, expected {(n_rows,)}: one number per row of "
+            "X."
+        )
+    if (weights < 0).any():
+        raise ValueError(f"sample_weight must be at least 0, got {weights.min()}.")
+    if not weights.any():
+        raise ValueError("sample_weight is zero for every row: there is nothing to learn from.")
+    return weights
+
+
+def scale_by_weights(rows: Array, weights: NDArray[np.float64] | None) -> Array:
+    """Return rows times the square roots of their weights, which makes sums over rows weighted."""
+    if weights is None:
+        return rows
+    roots = np.asarray(np.sqrt(weights)[:, None], dtype=rows.dtype, like=rows)
+    with np.errstate(over="ignore"):
+        scaled = rows * roots
+    if np.isinf(scaled).any():
+        raise ValueError(f"sample_weight is so large that X overflows {rows.dtype}; scale it down.")
+    return scaled
+
+
+def validate_labelled(
+    estimator: Any, X: Any, y: Any, sample_weight: Any = None
+) -> tuple[Array, Array, NDArray[np.intp], NDArray[np.float64] | None]:
+    """Return rows to learn from, the classes, the number of the class of every row, and weights.
 
     Rows with missing values are left out where the estimator cannot learn from them; every class
-    must keep some.
+    must keep some. Rows of weight 0 are left out, but for a precomputed kernel.
     """
-    X, y, keep = _labelled_rows(estimator, X, y, reset=True)
+    X, y, keep, weights = _labelled_rows(estimator, X, y, sample_weight, reset=True)
     lost = np.setdiff1d(y, y[keep])
     if len(lost):
         if estimator._learns_missing:
@@ -242,34 +307,38 @@ def validate_labelled(estimator: Any, X: Any, y: Any) -> tuple[Array, Array, NDA
         )
     if not keep.all():
         X, y = X[keep], y[keep]
+        weights = None if weights is None else weights[keep]
     classes, labels = np.unique(y, return_inverse=True)
     if len(classes) < 2:
         raise ValueError(
             "y must hold at least two classes to tell apart, but every label is "
             f"{classes.tolist()[0]!r}: the classifier can't train on one class."
         )
-    return X, classes, labels
+    return X, classes, labels, weights
 
 
 def validate_batch(
     estimator: Any, X: Any, y: Any, *, reset: bool
 ) -> tuple[Array, Array, NDArray[np.intp]]:
     """Return the same of a batch, which may have rows of some classes, or of one, alone."""
-    X, y, keep = _labelled_rows(estimator, X, y, reset=reset)
+    X, y, keep, _ = _labelled_rows(estimator, X, y, None, reset=reset)
     classes, labels = np.unique(y[keep], return_inverse=True)
     return X if keep.all() else X[keep], classes, labels
 
 
 def _labelled_rows(
-    estimator: Any, X: Any, y: Any, *, reset: bool
-) -> tuple[Array, Array, NDArray[np.bool_]]:
-    """Return checked rows and labels, and which rows can be learned from."""
+    estimator: Any, X: Any, y: Any, sample_weight: Any, *, reset: bool
+) -> tuple[Array, Array, NDArray[np.bool_], NDArray[np.float64] | None]:
+    """Return checked rows and labels, which rows can be learned from, and weights."""
     finite: Any = "allow-nan" if get_tags(estimator).input_tags.allow_nan else True
     X, y = validate_any(
         estimator, dense_rows(X), y, dtype=FLOATS, order="C", reset=reset, ensure_all_finite=finite
     )
     check_classification_targets(y)
-    return X, y, learnable_rows(estimator, X)
+    weights = None if sample_weight is None else check_weights(sample_weight, len(X))
+    if weights is not None and not weights.all() and not get_tags(estimator).input_tags.pairwise:
+        X, y, weights = X[weights > 0], y[weights > 0], weights[weights > 0]
+    return X, y, learnable_rows(estimator, X), weights
 
 
 def validate_new(estimator: Any, X: Any, *, complete: bool = False) -> Array:

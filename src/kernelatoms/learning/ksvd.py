@@ -73,7 +73,7 @@ class KSVDUpdate:
         for rows, codes, dictionary in given:
             assert isinstance(codes, PaddedCodes)
             new, values = dictionary.copy(), codes.values.copy()
-            missing = missing_shares(rows)
+            missing = missing_shares(rows, codes)
             if missing is None:
                 R = engine.residuals(rows, new, codes.indices, values)
             else:

@@ -139,6 +139,7 @@ def passes(
     change_tol: float | None = None,
     observer: PassObserver | None = None,
     groups: Groups | None = None,
+    weigh: Callable[[Array, Codes, int], Any] | None = None,
 ) -> Run:
     """Improve a dictionary by passes over all rows; ``state`` goes on from where it is.
 
@@ -166,6 +167,9 @@ def passes(
     groups : pair of arrays, optional
         The groups of rows and atoms: unused atoms are then replaced by rows of their own group.
         For a ``ResidentUpdate``.
+    weigh : callable, optional
+        Returns the sums of complete rows start, start + 1, ... and their codes, in place of
+        ``update.sums``: where rows have weights and cannot be scaled by them.
 
     Yields
     ------
@@ -175,7 +179,10 @@ def passes(
     _check_codes(pursuit, update)
     one_pass = _sum_up if isinstance(update, AdditiveUpdate) else _look_at_all
     for _ in each_pass(state, max_iter, tol=tol, change_tol=change_tol, observer=observer):
-        yield from one_pass(problems, rows, pursuit, update, state, groups)
+        if weigh is not None:
+            yield from _sum_up(problems, rows, pursuit, update, state, groups, weigh)
+        else:
+            yield from one_pass(problems, rows, pursuit, update, state, groups)
 
 
 def _sum_up(
@@ -185,6 +192,7 @@ def _sum_up(
     update: Any,
     state: LearnerState,
     groups: Groups | None,
+    weigh: Callable[[Array, Codes, int], Any] | None = None,
 ) -> Run:
     """Do a pass as a reduction over blocks of rows."""
     assert groups is None, "sums over rows know no groups"
@@ -196,6 +204,8 @@ def _sum_up(
     def work(block: Array, start: int) -> PassSums:
         problem = problem_of(block)
         codes = pursuit(problem)
+        if weigh is not None:
+            return PassSums.of(weigh(block, codes, start), codes, start)
         if is_complete(problem):
             return PassSums.of(update.sums(block, codes), codes, start)
         return PassSums.of(sum_up(update, block, codes, coded_over), codes, start)

@@ -32,11 +32,14 @@ def relaxation(missing: Array) -> Array:
     return np.minimum(1.0 / np.maximum(1.0 - missing, 1.0 / _MOST), _MOST)
 
 
-def missing_shares(rows: Array) -> Array | None:
-    """Return the share of the rows in which each feature is missing; None if none is."""
+def missing_shares(rows: Array, codes: Codes) -> Array | None:
+    """Return the share of the codes' energy for which each feature is missing; None if none is."""
     if not len(rows_with_missing(rows)):
         return None
-    return np.isnan(rows).mean(axis=0)
+    assert isinstance(codes, PaddedCodes)
+    sizes = np.square(codes.values, dtype=np.float64).sum(axis=1)
+    missing: Array = sizes.astype(rows.dtype) @ np.isnan(rows).astype(rows.dtype)
+    return missing.astype(np.float64) / max(float(sizes.sum()), np.finfo(np.float64).tiny)
 
 
 def fill_by_codes(rows: Array, codes: Codes, dictionary: Array) -> Array:

@@ -11,11 +11,12 @@ See docs/decisions/042-blocks-and-sums.md.
 """
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.coding.codes import Codes
+from kernelatoms.coding.codes import Codes, RaggedCodes
 from kernelatoms.engine import Array, machine
 from kernelatoms.learning.loop import UpdateResult
 from kernelatoms.learning.missing import sum_up
@@ -96,6 +97,15 @@ def _sum(one: Array | None, other: Array | None) -> Array | None:
     if one is None or other is None:
         return other if one is None else one
     return one + other
+
+
+def weighted_sums(update: Any, rows: Array, codes: Codes, weights: Array) -> Any:
+    """Return the sums over rows that count ``weights`` each; codes are those of the rows."""
+    assert isinstance(codes, RaggedCodes)
+    counts, roots = np.diff(codes.indptr), np.sqrt(weights).astype(rows.dtype)
+    sizes = np.abs(codes.values).astype(np.float64) * np.repeat(weights, counts)
+    scaled = replace(codes, values=codes.values * np.repeat(roots, counts))
+    return replace(update.sums(rows * roots[:, None], scaled), l1_norm=float(sizes.sum()))
 
 
 class UpdateFromMoments:

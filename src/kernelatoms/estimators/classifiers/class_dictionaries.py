@@ -21,6 +21,7 @@ from kernelatoms.estimators.base import Bring, Estimator
 from kernelatoms.estimators.classifiers.base import CodeClassifier, first_largest, probabilities
 from kernelatoms.estimators.classifiers.class_learners import (
     check_learners,
+    check_takes_weights,
     copied,
     fitted_attributes,
     make_learners,
@@ -150,7 +151,7 @@ class ClassDictionaryClassifier(CodeClassifier, CallbackSupportMixin, Estimator)
         self.random_state = random_state
 
     @with_callbacks
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn a dictionary for every class.
 
         Parameters
@@ -160,19 +161,27 @@ class ClassDictionaryClassifier(CodeClassifier, CallbackSupportMixin, Estimator)
             where they are (float16 and bfloat16 in float32).
         y : array of shape (n_samples,)
             Their labels; of numbers given as a tensor, ``classes_`` is one too.
+        sample_weight : array of shape (n_samples,), optional
+            How much every signal counts within its class, as in the dictionary's ``fit``; not with
+            ``calibrate=True``.
 
         Returns
         -------
         self
         """
         warm = getattr(self.dictionary, "warm_start", False)
-        learn(self._fit, self, X, y=y, from_nothing=not warm)
+        learn(
+            lambda rows, labels: self._fit(rows, labels, sample_weight), self, X, y=y,
+            from_nothing=not warm,
+        )  # fmt: skip
         return self
 
-    def _fit(self, X: Any, y: Any) -> None:
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
         self._check_coding()
+        if sample_weight is not None:
+            check_takes_weights(self)
         last = self._learned()
-        X, self.classes_, labels = validate_labelled(self, X, y)
+        X, self.classes_, labels, weights = validate_labelled(self, X, y, sample_weight)
         if self._precomputed:
             check_training_kernel(X)
         n_classes = len(self.classes_)
@@ -194,7 +203,8 @@ class ClassDictionaryClassifier(CodeClassifier, CallbackSupportMixin, Estimator)
                 rows = rows[:, members[c]]
             task.call_on_fit_task_begin(estimator=self, X=rows)
             with task.propagate_callback_context(learner), callback_management_context(learner):
-                yield from with_kernel_looked_at(learner._learning(rows))
+                own = () if weights is None else (weights[members[c]],)
+                yield from with_kernel_looked_at(learner._learning(rows, *own))
             task.call_on_fit_task_end(estimator=self, X=rows)
             return learner
 

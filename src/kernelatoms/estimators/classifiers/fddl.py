@@ -153,7 +153,7 @@ class FDDLClassifier(SupervisedDictionary):
 
     def _fit(self, X: Any, y: Any) -> None:
         self._check_parameters()
-        X, self.classes_, labels = validate_labelled(self, X, y)
+        X, self.classes_, labels = validate_labelled(self, X, y)[:3]
         self._check_calibration(labels)
         counts = self._choose_counts(X.shape[1], np.bincount(labels))
         owners = np.repeat(np.arange(len(counts)), counts)

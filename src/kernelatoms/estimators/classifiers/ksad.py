@@ -281,7 +281,7 @@ class KSADClassifier(SeededSearch, MapLearner, SupervisedDictionary):
         if not self.fisher_weight:
             needs = "belongs to fisher_weight above 0"
             refuse_unused(type(self), {"scatter": self.scatter}, needs)
-        X, self.classes_, given = validate_labelled(self, X, y)
+        X, self.classes_, given = validate_labelled(self, X, y)[:3]
         self._check_calibration(given)
         asked = int(self.n_neighbors)
         self.n_neighbors_ = clip_count("n_neighbors", asked, len(X), "there are rows")

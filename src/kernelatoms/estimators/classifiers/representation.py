@@ -97,7 +97,7 @@ class RepresentationClassifier(CodeClassifier, NeighborParameters, Estimator):
     def _fit(self, X: Any, y: Any) -> None:
         self._check_parameters()
         self._refuse_unused()
-        X, self.classes_, labels = validate_labelled(self, X, y)
+        X, self.classes_, labels = validate_labelled(self, X, y)[:3]
         if self._precomputed:
             check_training_kernel(X)
         self._check_calibration(labels)

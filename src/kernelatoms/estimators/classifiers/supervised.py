@@ -169,7 +169,7 @@ class LabelDictionary:
     def _fit(self: Any, X: Any, y: Any) -> None:
         self._check_parameters()
         self._refuse_unused()
-        X, self.classes_, labels = validate_labelled(self, X, y)
+        X, self.classes_, labels = validate_labelled(self, X, y)[:3]
         n_classes = len(self.classes_)
         self._check_calibration(labels)
         counts = allocate_atoms(self._choose_n_atoms(X, n_classes), np.bincount(labels))

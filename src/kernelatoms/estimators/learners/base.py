@@ -42,11 +42,9 @@ class DictionaryLearner:
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
-            Signals; k(train, train) with ``kernel="precomputed"``. Missing values (NaN) are learned
-            from what is observed by ``KSVD`` and ``MOD``; under a kernel, signals that miss values
-            are left out, with a warning, since their coordinates would be estimates; they are
-            refused where codes are learned with an l1 penalty (``MOD(alpha=...)``, ``KSCDL``).
-            Tensors are learned from where they are (float16 and
+            Signals; k(train, train) with ``kernel="precomputed"``. Under a kernel, those with
+            missing values (NaN) are left out, with a warning; ``KSCDL``, whose codes are learned
+            with an l1 penalty, refuses them. Tensors are learned from where they are (float16 and
             bfloat16 in float32); attributes are then tensors there.
         y : ignored
 
@@ -83,6 +81,43 @@ class DictionaryLearner:
 
         ``n_nonzero`` is the number of nonzeros per row asked for; only greedy pursuits use it.
         """
+        raise NotImplementedError
+
+
+@unnamed
+class WeightedLearner(DictionaryLearner):
+    """What learns one dictionary from rows that may have weights."""
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Learn a dictionary for the rows of X.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Signals; k(train, train) with ``kernel="precomputed"``. Missing values (NaN) are learned
+            from what is observed by ``KSVD`` and ``MOD``; under a kernel, signals that miss values
+            are left out, with a warning, since their coordinates would be estimates; they are
+            refused where codes are learned with an l1 penalty (``MOD(alpha=...)``). Tensors are
+            learned from where they are (float16 and bfloat16 in float32); attributes are then
+            tensors there.
+        y : ignored
+        sample_weight : array of shape (n_samples,), optional
+            How much every signal counts, from 0: a signal of weight 2 counts as two. ``gamma`` and
+            where atoms start do not depend on weights above 0.
+
+        Returns
+        -------
+        self
+        """
+        learn(
+            lambda rows: run(self._learning(rows, sample_weight)), self, X,
+            from_nothing=not self.warm_start,
+        )  # fmt: skip
+        return self
+
+    def _learning(self, X: Any, sample_weight: Any = None) -> Run:
+        """Return a run that learns from the rows X and sets the fitted attributes at its end."""
         raise NotImplementedError
 
 
@@ -229,6 +264,7 @@ def learn_by_passes(
     state: LearnerState,
     attributes: Callable[[LearnerState], dict[str, Any]],
     change_tol: float | None = None,
+    weigh: Any = None,
 ) -> Run:
     """Learn from ``rows``, the signals X or their coordinates in feature space; set attributes."""
     update = learner._update()
@@ -238,6 +274,7 @@ def learn_by_passes(
     yield from passes(
         problems, rows, learner._learning_pursuit(), update, state, max_iter=int(learner.max_iter),
         tol=float(learner.tol), change_tol=change_tol, observer=reporter,
+        weigh=weigh,
     )  # fmt: skip
     learner._set(**attributes(state))
     reporter.end()

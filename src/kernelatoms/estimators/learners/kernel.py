@@ -14,7 +14,7 @@ from kernelatoms.estimators.coding.dictionary_coder import DictionaryCoder
 from kernelatoms.estimators.devices.border import as_labels
 from kernelatoms.estimators.devices.conversion import to_machine
 from kernelatoms.estimators.learners.base import (
-    DictionaryLearner,
+    WeightedLearner,
     check_fitted_learner,
     check_ksvd,
     check_size,
@@ -39,7 +39,8 @@ from kernelatoms.estimators.validation import (
     check_dictionary,
     check_real,
     check_row_numbers,
-    validate_training,
+    scale_by_weights,
+    validate_weighted,
 )
 from kernelatoms.features.coordinates import (
     Coordinates,
@@ -59,7 +60,7 @@ from kernelatoms.similarity.factory import as_anchors
 
 
 @unnamed
-class KernelLearner(KernelChoice, DictionaryLearner, DictionaryCoder):
+class KernelLearner(KernelChoice, WeightedLearner, DictionaryCoder):
     """Learn atoms in feature space, for greedy codes; a subclass says how (``_update``)."""
 
     anchors_: Array
@@ -104,11 +105,11 @@ class KernelLearner(KernelChoice, DictionaryLearner, DictionaryCoder):
         self.sparse_output = sparse_output
         self.random_state = random_state
 
-    def _learning(self, X: Any) -> Run:
+    def _learning(self, X: Any, sample_weight: Any = None) -> Run:
         self._check_parameters()
         kernel = self._asked_kernel()
         self._check_coordinates()
-        X = validate_training(self, X)
+        X, weights = validate_weighted(self, X, sample_weight)
         if self._precomputed:
             check_training_kernel(X)
         last = self._last_atoms(X)
@@ -116,14 +117,17 @@ class KernelLearner(KernelChoice, DictionaryLearner, DictionaryCoder):
         X = self._in_range(kernel, X)
         rng = check_random_state(self.random_state)
         coordinates, energy = self._make_coordinates(X, kernel, rng)
+        rows = scale_by_weights(coordinates.rows, weights)
         start = self._given_start(X, kernel, coordinates, last)
         n_atoms = choose_n_atoms(self, len(X), 2 * X.shape[1]) if start is None else len(start)
         limit = min(n_atoms, coordinates.rows.shape[1])
         self.n_nonzero_coefs_ = choose_n_nonzero(self.n_nonzero_coefs, X.shape[1], limit)
         if start is None:
-            start = draw_atoms(self, coordinates.rows, n_atoms, rng)
+            start = draw_atoms(self, rows, n_atoms, rng)
         # What lies outside of the basis no atom can reach: it is part of every objective.
-        inside = machine(X).squared_norms(coordinates.rows)
+        inside = machine(X).squared_norms(rows)
+        if weights is not None:
+            energy = energy * np.asarray(weights, like=energy)
         outside = float(np.maximum(energy - inside, 0.0).sum())
         if outside <= 10 * np.finfo(X.dtype).eps * float(energy.sum()):
             outside = 0.0
@@ -145,7 +149,7 @@ class KernelLearner(KernelChoice, DictionaryLearner, DictionaryCoder):
             return fitted
 
         state = LearnerState.start(start, rng)
-        yield from learn_by_passes(self, X, coordinates.rows, linear_problems, state, attributes)
+        yield from learn_by_passes(self, X, rows, linear_problems, state, attributes)
 
     def _last_atoms(self, X: Array) -> tuple[Array, Array] | None:
         """Return anchors and coefficients of the last fit's atoms, if they are to start from."""

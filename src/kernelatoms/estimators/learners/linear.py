@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from kernelatoms.coding.codes import Codes
 from kernelatoms.coding.problem import CodingProblem, LinearProblem, linear_problems
 from kernelatoms.coding.pursuits import OMP, Lasso, Pursuit
 from kernelatoms.engine import Array
@@ -18,7 +19,7 @@ from kernelatoms.estimators.devices.border import learn
 from kernelatoms.estimators.devices.conversion import to_machine
 from kernelatoms.estimators.learners.base import (
     BatchLearner,
-    DictionaryLearner,
+    WeightedLearner,
     check_fitted_learner,
     check_ksvd,
     check_size,
@@ -47,13 +48,16 @@ from kernelatoms.estimators.validation import (
     check_count,
     check_dictionary,
     check_real,
+    scale_by_weights,
     validate_training,
+    validate_weighted,
 )
 from kernelatoms.learning.gradients import project_to_ball
 from kernelatoms.learning.ksvd import KSVDUpdate
 from kernelatoms.learning.loop import Run, learn_batch
 from kernelatoms.learning.missing import fill_by_means
 from kernelatoms.learning.mod import BlockDescent, LeastSquares
+from kernelatoms.learning.moments import weighted_sums
 from kernelatoms.learning.state import LearnerState, atoms_from_rows, unit_rows
 from kernelatoms.similarity.base import check_flag
 from kernelatoms.similarity.missing import rows_with_missing
@@ -64,7 +68,7 @@ _FORGETTING = 3
 
 
 @unnamed
-class LinearLearner(DictionaryLearner, DictionaryCoder):
+class LinearLearner(WeightedLearner, DictionaryCoder):
     """Learn atoms that are rows, for greedy or l1 codes; a subclass says how (``_update``)."""
 
     n_nonzero_coefs_: int
@@ -93,18 +97,25 @@ class LinearLearner(DictionaryLearner, DictionaryCoder):
         self.sparse_output = sparse_output
         self.random_state = random_state
 
-    def _learning(self, X: Any) -> Run:
+    def _learning(self, X: Any, sample_weight: Any = None) -> Run:
         self._check_parameters()
-        X = validate_training(self, X)
-        state = self._starting_state(X)
+        X, weights = validate_weighted(self, X, sample_weight)
+        scaled = scale_by_weights(X, weights)
+        state = self._starting_state(X, scaled)
+        update, weigh, rows = self._update(), None, scaled
+        if weights is not None and not self._is_greedy:
+            # A penalty would be less on signals that are longer: codes are those of the rows.
+            rows = X
+
+            def weigh(block: Array, codes: Codes, start: int) -> Any:
+                return weighted_sums(update, block, codes, weights[start : start + len(block)])
 
         def attributes(state: LearnerState) -> dict[str, Any]:
             fitted = {"components_": state.best, **pass_attributes(state)}
             return fitted | ({"state_": state} if self._keeps_state else {})
 
-        complete = not len(rows_with_missing(X))
-        problems = partial(linear_problems, complete=complete)
-        yield from learn_by_passes(self, X, X, problems, state, attributes)
+        problems = partial(linear_problems, complete=not len(rows_with_missing(X)))
+        yield from learn_by_passes(self, X, rows, problems, state, attributes, weigh=weigh)
 
     @property
     def _is_greedy(self) -> bool:
@@ -139,9 +150,9 @@ class LinearLearner(DictionaryLearner, DictionaryCoder):
         """Whether a later call may go on from where this one ended."""
         return self.warm_start
 
-    def _starting_state(self, X: Array) -> LearnerState:
+    def _starting_state(self, X: Array, weighted: Array) -> LearnerState:
         """Settle the sizes; return where the last fit of these rows stopped, or a start."""
-        data = fingerprint(X) if self.warm_start else None
+        data = fingerprint(weighted) if self.warm_start else None
         warm = self.warm_start and hasattr(self, "components_")
         last: LearnerState | None = getattr(self, "state_", None) if warm else None
         if last is not None and last.data == data and len(last.dictionary) == self.n_atoms_:
