@@ -112,6 +112,7 @@ def omp(
     """
     check_flag("positive", positive)
     check_flag("absolute", absolute)
+    check_flag("sparing", sparing)
     stop_at = None
     if max_residual is not None:
         if not problem.knows_energy:
