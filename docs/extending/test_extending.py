@@ -219,7 +219,7 @@ class TestCoordinateDescent(LinearLearnerContract):
             rest = X - W @ naive + np.outer(W[:, j], naive[j])
             naive[j] = W[:, j] @ rest / (W[:, j] @ W[:, j])
         update = CoordinateUpdate()
-        new, objective, *_ = update.solve(update.sums(X, codes), D)
+        new, objective, *_ = update.solve(update.sums(X, codes, D), D)
         np.testing.assert_allclose(new, unit_rows(naive), atol=1e-10)
         assert objective == pytest.approx(np.sum((X - W @ naive) ** 2))
 

@@ -10,6 +10,7 @@ from sklearn.datasets import load_digits
 from sklearn.pipeline import make_pipeline
 
 import kernelatoms
+from every_estimator import WAYS
 from kernelatoms import (
     KSAD,
     KSCDL,
@@ -31,8 +32,6 @@ from kernelatoms import (
 from kernelatoms.engine.cpu.threads import n_threads
 from kernelatoms.estimators import base as sampling
 from kernelatoms.rows import ArrayRows, RowSource, SparseRows
-
-from every_estimator import WAYS
 
 LANDMARKS = {"coordinates": KernelLinearizer(n_landmarks=40), "gamma": 0.1}
 #: Learners that see in a source just what they see in memory, and the digits they agree to.
