@@ -9,6 +9,7 @@ from kernelatoms import (
     KSAD,
     KSCDL,
     KSVD,
+    Checkpoint,
     ClassDictionaryClassifier,
     KernelLinearizer,
     KernelMOD,
@@ -141,3 +142,42 @@ def test_what_is_learned_from_a_sample_is_what_is_learned_from_those_rows(monkey
     source = ArrayRows(X).map(np.asarray, 8)
     a = KernelLinearizer(n_landmarks=20, random_state=0).fit(source)
     same_bits(a, KernelLinearizer(n_landmarks=20, random_state=0).fit(X[drawn]))
+
+
+class StopAfter:
+    """Ends learning, as a kill would, when a pass begins: any, of classes."""
+
+    max_propagation_depth = None
+
+    def __init__(self, n):
+        self.n = n
+
+    def setup(self, estimator, context):
+        pass
+
+    teardown = setup
+
+    def on_fit_task_begin(self, estimator, context):
+        self.n -= context.task_name == "pass"
+        if self.n < 0:
+            raise KeyboardInterrupt
+
+    def on_fit_task_end(self, estimator, context):
+        return False
+
+
+@pytest.mark.parametrize("stopped_after", [1, 3])
+@pytest.mark.parametrize("learner", ALL)
+def test_a_stopped_fit_goes_on_to_the_same_bits(learner, stopped_after, tmp_path):
+    X, labels = signals()
+    source, learner = ArrayRows(X).map(np.asarray, 8), clone(learner).set_params(tol=0, n_atoms=6)
+    for model in (learner, ClassDictionaryClassifier(learner, random_state=0)):
+        file = tmp_path / type(model).__name__
+        whole = clone(model).fit(source, labels)
+        stopped = clone(model).set_callbacks(StopAfter(stopped_after), Checkpoint(file))
+        with pytest.raises(KeyboardInterrupt):
+            stopped.fit(source, labels)
+        again = clone(model).set_callbacks(Checkpoint(file)).fit(source, labels)
+        ours, theirs = (getattr(one, "dictionaries_", [one]) for one in (again, whole))
+        for one, other in zip(ours, theirs, strict=True):
+            same_bits(one, other)
