@@ -14,6 +14,8 @@ ENCODE_EXAMPLES = """**Examples**
 
 `kernelatoms encode patches.skops patches.npy --output codes.csv`
 
+`kernelatoms encode patches.skops 'big/*.npy' --memory 2GiB`
+
 `kernelatoms encode patches.skops patches.npy --method lasso --alpha 0.1`
 
 `kernelatoms encode patches.skops patches.npy --method omp --max-residual 0.5 --absolute --positive`
@@ -26,7 +28,7 @@ _BLOCK_ROWS = 4096
 @opt.works_on_device
 def encode(
     model: opt.Model,
-    data: opt.Data,
+    data: opt.LargeData,
     output: Annotated[
         Path,
         typer.Option(
@@ -65,6 +67,7 @@ def encode(
     encoding: opt.Encoding = None,
     header: opt.Header = None,
     max_size: opt.MaxSize = None,
+    memory: opt.Memory = None,
     trust: opt.Trust = None,
     device: opt.Device = None,
     force: opt.Force = False,
@@ -94,20 +97,28 @@ def encode(
         )
     if absolute and max_residual is None:
         raise ValueError("--absolute goes with --max-residual, such as --max-residual 0.5.")
+    read, wanted = ReadOptions(rows, decimal, encoding, header, max_size), None
+    if method is not None:
+        wanted = {"method": method, **options}
+    large = opt.open_large(data, read, memory)
     with warnings_as_notes([]), opt.at_work(model):
-        fitted, _, _, X = opt.open_both(
-            model, data, ReadOptions(rows, decimal, encoding, header, max_size), trust
-        )
-        check_codes_fit(output, len(X), n_atoms_of(fitted))
-        codes = codes_of(fitted, X, None if method is None else {"method": method, **options})
-    if not opt.write_or_print(output, lambda target: write_codes(target, codes)):
+        from kernelatoms.cli import parts
+
+        if large is not None and not large.fits:
+            applied = parts.Applied(model, large, trust, max_size)
+            n_rows, n_atoms, nonzero, sparse = parts.encode(applied, output, wanted)
+        else:
+            fitted, _, _, X = opt.open_both(model, data, read, trust, large)
+            check_codes_fit(output, len(X), n_atoms_of(fitted))
+            codes = parts.by_blocks(lambda some: codes_of(fitted, some, wanted), X)
+            sparse, (n_rows, n_atoms) = hasattr(codes, "nnz"), codes.shape
+            nonzero = int(codes.nnz) if sparse else int((codes != 0).sum())
+            opt.write_or_print(output, lambda target: write_codes(target, codes))
+    if str(output) == "-":
         return
-    nonzero = int(codes.nnz) if hasattr(codes, "nnz") else int((codes != 0).sum())
-    n_rows, n_atoms = codes.shape
-    what = "atoms" if hasattr(codes, "nnz") else "components"
     tell_or_print_json(
-        f"{n_rows:,} codes over {n_atoms:,} {what}, {nonzero / n_rows:.1f} nonzeros per row: "
-        f"{output}",
+        f"{n_rows:,} codes over {n_atoms:,} {'atoms' if sparse else 'components'}, "
+        f"{nonzero / n_rows:.1f} nonzeros per row: {output}",
         {"output": str(output), "rows": n_rows, "atoms": n_atoms, "nonzeros": nonzero},
         as_json,
     )

@@ -2,7 +2,8 @@
 
 import time
 import warnings
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -36,6 +37,8 @@ EXAMPLES = """**Examples**
 `kernelatoms fit patches.npy --model KSVD --set n_atoms=128 --set n_nonzero_coefs=6`
 
 `kernelatoms fit patches.npy --model MOD --set n_atoms=512 --checkpoint run.ckpt`
+
+`kernelatoms fit 'big/*.parquet' --label y --memory 2GiB`
 """
 
 _MODELS = "; ".join(f"{name}: {choice.what}" for name, choice in PRESETS.items())
@@ -48,7 +51,7 @@ def _complete_model(incomplete: str) -> list[str]:
 @console.errors_as_messages
 @opt.works_on_device
 def fit(
-    data: opt.Data,
+    data: opt.LargeData,
     label: Annotated[
         str | None, typer.Option(help="Column (or key, in .npz) that names the class.")
     ] = None,
@@ -86,6 +89,7 @@ def fit(
     encoding: opt.Encoding = None,
     header: opt.Header = None,
     max_size: opt.MaxSize = None,
+    memory: opt.Memory = None,
     scale: Annotated[
         str | None,
         typer.Option(
@@ -141,54 +145,101 @@ def fit(
             "--model KSVD."
         )
     from kernelatoms.files.models.model_file import save_model
-    from kernelatoms.files.tables.features import ROW_MARKS, training_set
+    from kernelatoms.files.tables.features import ROW_MARKS
     from kernelatoms.files.tables.table import ReadOptions
     from kernelatoms.files.writing import check_result_target
 
     check_result_target(output, (".skops",), data, force=force)
-    table = opt.read_data(data, ReadOptions(rows, decimal, encoding, header, max_size))
+    options = ReadOptions(rows, decimal, encoding, header, max_size)
     dropped = [*(drop or []), *([groups] if groups else [])]
     if label is not None and not choice.needs_label:  # a learner without classes ignores it
         dropped, label = [*dropped, label], None
-    chosen = training_set(table, label, dropped, keep or [], dates=dates)
-    grouped = None
-    if groups is not None:
-        grouped = scoring.read_groups(table, groups, chosen.rows)
-        chosen.left_out[groups] = "it names the groups"
-    scoring.check_folds(chosen.y, cv, grouped)
-    enough = len(chosen.X)
-    if model is None:
-        images = chosen.image_shape is not None
-        model = scoring.default_model(enough, images=images, settings=settings, tune=tune)
-        choice = find_choice(model)
-        enough = choice.enough_rows or enough
-    n_rows = min(enough, len(chosen.X))
-    pipeline = make_model(choice, scale, settings, seed, chosen.image_shape, n_rows)
-    kept = _checkpoint(checkpoint, pipeline, model, output)
-    described = {"file": table.path.name, **chosen.describe()}
-    record = chosen.record(name=model, data=described)
-    _say_before(chosen, record, output, pipeline)
-    drawn, grouped = scoring.drawn_rows(chosen, grouped, enough, seed)
-    if drawn is not chosen:
-        chosen = drawn
-        # Marks are of the rows learned from, all else is of the file.
-        described = {**described, ROW_MARKS: drawn.describe()[ROW_MARKS]}
-    report = _learn(pipeline, chosen, grouped, kept, cv=cv, tune=tune, seed=seed)
-    record = replace(record, data=described, fit=report)
+    wishes = Wishes(
+        model,
+        label,
+        dropped,
+        keep or [],
+        dates,
+        settings,
+        scale,
+        groups,
+        cv,
+        tune,
+        checkpoint,
+        seed,
+    )
+    large = opt.open_large(data, options, memory)
+    if large is not None and not large.fits:
+        from kernelatoms.cli import fit_parts
+
+        pipeline, record, chosen = fit_parts.fit(large, wishes, output)
+    else:
+        pipeline, record, chosen = _fit(opt.read_data(data, options, large), wishes, output)
     save_model(pipeline, output, record)
     if as_json:
         console.print_json(
-            {"model": str(output), "name": model, "columns": chosen.columns,
+            {"model": str(output), "name": record.name, "columns": chosen.columns,
              "uses": record.uses(), "encoded": chosen.encoded, "left_out": chosen.left_out,
-             "fit": report, "notes": chosen.notes,
-             "data": {name: said for name, said in described.items() if name != ROW_MARKS}}
+             "fit": record.fit, "notes": chosen.notes,
+             "data": {name: said for name, said in record.data.items() if name != ROW_MARKS}}
         )  # fmt: skip
     else:
         _tell(record, output)
 
 
-def _checkpoint(path: Path | None, pipeline: Any, model: str, output: Path) -> list[Any]:
+@dataclass(frozen=True)
+class Wishes:
+    """What the user asked for."""
+
+    model: str | None
+    label: str | None
+    drop: Sequence[str]
+    keep: Sequence[str]
+    dates: bool
+    settings: Sequence[str]
+    scale: str | None
+    groups: str | None
+    cv: int
+    tune: bool
+    checkpoint: Path | None
+    seed: int
+
+
+def _fit(table: Any, wishes: Wishes, output: Path) -> tuple[Any, Any, Any]:
+    """Learn from a table in memory; return the model, its record and the training set."""
+    from kernelatoms.files.tables.features import ROW_MARKS, training_set
+
+    model, settings, seed = wishes.model, wishes.settings, wishes.seed
+    chosen = training_set(table, wishes.label, wishes.drop, wishes.keep, dates=wishes.dates)
+    grouped = None
+    if wishes.groups is not None:
+        grouped = scoring.read_groups(table, wishes.groups, chosen.rows)
+        chosen.left_out[wishes.groups] = "it names the groups"
+    scoring.check_folds(chosen.y, wishes.cv, grouped)
+    enough = len(chosen.X)
+    if model is None:
+        images = chosen.image_shape is not None
+        model = scoring.default_model(enough, images=images, settings=settings, tune=wishes.tune)
+        enough = find_choice(model).enough_rows or enough
+    n_rows = min(enough, len(chosen.X))
+    choice = find_choice(model)
+    pipeline = make_model(choice, wishes.scale, settings, seed, chosen.image_shape, n_rows)
+    kept = checkpoint_of(wishes, pipeline, model, output)
+    described = {"file": table.path.name, **chosen.describe()}
+    record = chosen.record(name=model, data=described)
+    say_before(chosen, record, output, pipeline)
+    drawn, grouped = scoring.drawn_rows(chosen, grouped, enough, seed)
+    if drawn is not chosen:
+        chosen = drawn
+        # Marks are of the rows learned from, all else is of the file.
+        described = {**described, ROW_MARKS: drawn.describe()[ROW_MARKS]}
+    report = _learn(pipeline, chosen, grouped, kept, cv=wishes.cv, tune=wishes.tune, seed=seed)
+    return pipeline, replace(record, data=described, fit=report), chosen
+
+
+def checkpoint_of(wishes: Wishes, pipeline: Any, model: str, output: Path) -> list[Any]:
     """Return the callback that keeps the state of learning, if one is asked for."""
+    path = wishes.checkpoint
     if path is None:
         return []
     if path.resolve() == output.resolve():
@@ -238,7 +289,7 @@ def _learn(
     return {**report, "warnings": shown}
 
 
-def _say_before(chosen: Any, record: Any, output: Path, pipeline: Any) -> None:
+def say_before(chosen: Any, record: Any, output: Path, pipeline: Any) -> None:
     """Say what is learned from, before that takes its time."""
     from kernelatoms.files.tables.roles import NAMED, REASONS
 
@@ -261,11 +312,16 @@ def _tell(record: Any, output: Path) -> None:
     classes = report.get("classes", [])
     sizes = f"{data['rows']:,} rows, {data['features']:,} features"
     sizes += f", {len(classes)} classes" if classes else ""
+    if "reads" in report:
+        sizes += f"; read {report['reads']} times"
     console.tell(f"{record.name} on {data['file']}: {sizes}; fitted in {report['seconds']:.2f} s.")
     if report.get("energy_kept") is not None:
+        of = "the training rows' energy"
+        if "sample_rows" in report:
+            of = f"the energy of a sample of {report['sample_rows']:,} rows"
         console.tell(
-            f"{report['n_atoms']:,} atoms; their codes keep {report['energy_kept']:.1%} of the "
-            f"training rows' energy after {report['passes']} passes."
+            f"{report['n_atoms']:,} atoms; their codes keep {report['energy_kept']:.1%} of {of} "
+            f"after {report['passes']} passes."
         )
     if "rows_kept" in report:
         console.tell(f"{summaries.kept_in_words(report)}.")

@@ -63,7 +63,11 @@ def info(
 def report(
     model: opt.Model,
     data: Annotated[
-        Path | None, typer.Argument(help="Rows to show the model at work on, best unseen ones.")
+        Path | None,
+        typer.Argument(
+            help="Rows to show the model at work on, best unseen ones; of a table larger than "
+            "--memory a random sample."
+        ),
     ] = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="The HTML page.")] = Path(
         "report.html"
@@ -74,6 +78,7 @@ def report(
     encoding: opt.Encoding = None,
     header: opt.Header = None,
     max_size: opt.MaxSize = None,
+    memory: opt.Memory = None,
     trust: opt.Trust = None,
     image_shape: Annotated[
         str | None,
@@ -93,7 +98,8 @@ def report(
     shape = _shape(image_shape)
     options = ReadOptions(rows, decimal, encoding, header, max_size)
     check_result_target(output, (".html", ".htm"), model, data, force=force)
-    y = X = source = None
+    y = X = source = sample = None
+    large = None if data is None else opt.open_large(data, options, memory)
     with console.warnings_as_notes([]), console.progress() as on_step, opt.at_work(model):
         on_step(0, 0, "drawing")
         from kernelatoms.report import write_model_report
@@ -102,14 +108,20 @@ def report(
         if data is None:
             fitted, record = opt.open_model(model, trust, max_size)
         else:
-            fitted, record, table, X = opt.open_both(model, data, options, trust)
+            if large is not None and not large.fits:
+                from kernelatoms.cli import parts
+
+                fitted, record, sample, X = parts.open_sample(model, large, trust, max_size)
+                table = sample.table
+            else:
+                fitted, record, table, X = opt.open_both(model, data, options, trust, large)
             data = table.path
             name = label or record.label
             kept = None
             if hasattr(fitted, "classes_") and name and (label or name in table.names):
                 y, kept = labels_for(table, name, fitted.classes_)
                 X = X[kept]
-            source = rows_of_file(table, record, X, kept)
+            source = rows_of_file(table, record, X, kept, sample)
         write_model_report(
             output, fitted, X, y,
             image_shape=shape or record.image_shape,

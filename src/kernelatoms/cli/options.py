@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
 
 import typer
 
-from kernelatoms.cli.console import note, tell
+from kernelatoms.cli.console import note, say, tell
 from kernelatoms.cli.models import trusted_types
 from kernelatoms.cli.summaries import note_about_rows
 
 if TYPE_CHECKING:
     from kernelatoms.files.models.record import ModelRecord
+    from kernelatoms.files.tables.large import LargeTable
     from kernelatoms.files.tables.table import ReadOptions, Table
 
 P = ParamSpec("P")
@@ -27,6 +28,10 @@ _TABLES = (
 
 Model = Annotated[Path, typer.Argument(help="A file that `kernelatoms fit` wrote.")]
 Data = Annotated[Path, typer.Argument(help=f"Table: {_TABLES}")]
+LargeData = Annotated[
+    Path,
+    typer.Argument(help=f"Table: {_TABLES} Or several by a pattern in quotes: 'big/*.parquet'."),
+]
 Rows = Annotated[
     str | None, typer.Option(metavar="KEY", help="The key of an .npz file that holds the rows.")
 ]
@@ -93,19 +98,48 @@ MaxSize = Annotated[
         "times its own size).",
     ),
 ]
+Memory = Annotated[
+    int | None,
+    typer.Option(
+        "--memory",
+        metavar="SIZE",
+        parser=parse_size,
+        help="How much memory the table may take, such as 2GiB or 500MB (else half of what is "
+        "free). A larger one is read in parts.",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
 
-def read_data(data: Path, options: "ReadOptions | str | None") -> "Table":
-    """Read a table and print its notes."""
+def read_data(
+    data: Path, options: "ReadOptions | str | None", large: "LargeTable | None" = None
+) -> "Table":
+    """Read a table, of one file or of the several of ``large``, and print its notes."""
     from dataclasses import replace
 
     from kernelatoms.files.tables.table import read_table
 
-    table = read_table(data, options)
+    table = read_table(data, options) if large is None else large.collect()
     for text in table.notes:
         note(text)
     return replace(table, notes=[])
+
+
+def open_large(data: Path, options: "ReadOptions", memory: int | None) -> "LargeTable | None":
+    """Return a table that is read in parts, and say so, or one in several files; else None."""
+    from kernelatoms.files.tables.large import open_large
+    from kernelatoms.limits import in_words
+
+    large = open_large(data, options, memory)
+    if large is not None and not large.fits:
+        allowed = in_words(large.memory)
+        limit = f"half of what is free ({allowed}; --memory allows more)"
+        limit = limit if memory is None else f"--memory {allowed}"
+        say(
+            f"{data} takes about {in_words(large.needs)} of memory, more than {limit}: it is read "
+            "in parts."
+        )
+    return large
 
 
 def open_model(model: Path, trust: list[str] | None, max_size: int | None) -> tuple[Any, Any]:
@@ -116,28 +150,42 @@ def open_model(model: Path, trust: list[str] | None, max_size: int | None) -> tu
 
 
 def open_both(
-    model: Path, data: Path, options: "ReadOptions", trust: list[str] | None
+    model: Path,
+    data: Path,
+    options: "ReadOptions",
+    trust: list[str] | None,
+    large: "LargeTable | None" = None,
 ) -> tuple[Any, Any, Any, Any]:
     """Return model, record, table and its rows in the model's columns, each within ``max_size``."""
     from kernelatoms.files.tables.matching import rows_for
 
     fitted, record = open_model(model, trust, options.max_size)
-    table = read_data(data, options)
-    n_features = getattr(fitted, "n_features_in_", None) or len(record.columns or ())
-    if not n_features:
-        raise ValueError(
-            f"{model} says neither how many columns it takes nor which; use it from Python, with "
-            "load_model."
-        )
-    X, notes = rows_for(table, record, n_features)
+    table = read_data(data, options, large)
+    X, notes = rows_for(table, record, n_features_of(fitted, record, model))
     for text in (*notes, note_about_rows(fitted, X)):
         if text:
             note(text)
     return fitted, record, table, X
 
 
+def n_features_of(fitted: Any, record: Any, model: Path) -> int:
+    """Return how many features a model takes."""
+    n_features = getattr(fitted, "n_features_in_", None) or len(record.columns or ())
+    if not n_features:
+        raise ValueError(
+            f"{model} says neither how many columns it takes nor which; use it from Python, with "
+            "load_model."
+        )
+    return int(n_features)
+
+
 def true_labels(
-    fitted: Any, table: "Table", record: "ModelRecord", label: str | None
+    fitted: Any,
+    table: "Table",
+    record: "ModelRecord",
+    label: str | None,
+    *,
+    may_be_empty: bool = False,
 ) -> tuple[Any, Any] | None:
     """Return the true classes in a table and a mask of the rows with one; None if it has none.
 
@@ -150,7 +198,7 @@ def true_labels(
         return None
     if not hasattr(fitted, "classes_"):
         raise ValueError("--label: the model predicts no classes that could be right.")
-    return labels_for(table, name, fitted.classes_)
+    return labels_for(table, name, fitted.classes_, may_be_empty=may_be_empty)
 
 
 @contextmanager

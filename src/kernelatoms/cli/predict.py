@@ -1,5 +1,6 @@
 """``kernelatoms predict``: the classes of further rows, and how many of them are right."""
 
+from collections import Counter
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,6 +15,8 @@ PREDICT_EXAMPLES = """**Examples**
 
 `kernelatoms predict model.skops new.csv --scores --output predictions.csv`
 
+`kernelatoms predict model.skops 'big/*.parquet' --memory 2GiB --output predictions.parquet`
+
 `kernelatoms predict own.skops new.csv --trust mykernels:Power`
 
 `kernelatoms predict digits.skops digits.npz --rows X_test --label y_test --output p.npy`
@@ -27,7 +30,7 @@ _MOST_CLASSES = 20
 @opt.works_on_device
 def predict(
     model: opt.Model,
-    data: opt.Data,
+    data: opt.LargeData,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help=".csv, .parquet, .npy or .npz; else to the terminal."),
@@ -41,6 +44,7 @@ def predict(
     encoding: opt.Encoding = None,
     header: opt.Header = None,
     max_size: opt.MaxSize = None,
+    memory: opt.Memory = None,
     trust: opt.Trust = None,
     device: opt.Device = None,
     force: opt.Force = False,
@@ -52,7 +56,6 @@ def predict(
     the file has the label column of the model, the share of right predictions is shown.
     """
     from kernelatoms.files.results import RESULT_SUFFIXES, write_columns
-    from kernelatoms.files.tables.matching import row_identifiers
     from kernelatoms.files.tables.table import ReadOptions
     from kernelatoms.files.writing import check_result_target
 
@@ -60,46 +63,80 @@ def predict(
     if output is not None:
         check_result_target(output, RESULT_SUFFIXES, model, data, force=force)
         output = None if str(output) == "-" else output
-    shown: list[str] = []
-    with console.warnings_as_notes(shown), opt.at_work(model):
-        fitted, record, table, X = opt.open_both(model, data, options, trust)
-        if not hasattr(fitted, "predict"):
-            raise ValueError(
-                f"{model} holds {record.name or type(fitted).__name__!r}, which predicts no "
-                "classes; use 'kernelatoms encode' for its codes."
-            )
-        predictions = fitted.predict(X)
-        columns: dict[str, Any] = {**row_identifiers(table, record), "prediction": predictions}
-        if scores:
-            columns |= _scores(fitted, X)
-    evaluation = _evaluate(fitted, table, record, label, predictions)
-    learned = 0.0 if evaluation is None else _learned_from(record, X, table, label or record.label)
-    result: dict[str, Any] = {"rows": len(X), "accuracy": None}
+    large = opt.open_large(data, options, memory)
+    with console.warnings_as_notes([]), opt.at_work(model):
+        from kernelatoms.cli import parts
+
+        if large is not None and not large.fits:
+            if as_json and output is None:
+                raise ValueError("--json: a file that is read in parts needs --output, too.")
+            applied = parts.Applied(model, large, trust, max_size)
+            check_predicts(applied.fitted, applied.record, model)
+            evaluation, learned = parts.predict(applied, output, label, scores)
+            columns, n_rows = {}, applied.n_rows
+        else:
+            fitted, record, table, X = opt.open_both(model, data, options, trust, large)
+            check_predicts(fitted, record, model)
+            predictions = parts.by_blocks(fitted.predict, X)
+            columns = predicted_columns(fitted, record, table, X, predictions, scores)
+            evaluation = _evaluate(fitted, table, record, label, predictions)
+            learned = 0.0
+            if evaluation is not None:
+                learned = _learned_from(record, X, table, label or record.label)
+            n_rows = len(X)
+            if output is not None:
+                write_columns(output, columns)
+    result: dict[str, Any] = {"rows": n_rows, "accuracy": None}
     if evaluation is not None:
         result |= {**evaluation, "share_learned_from": learned}
     if output is not None:
-        write_columns(output, columns)
         result["output"] = str(output)
     if as_json:
         if output is None:
             result |= {name: list(values) for name, values in columns.items()}
         console.print_json(result)
         return
-    if output is None:
+    if output is None and columns:
         opt.write_or_print(Path("-"), lambda stream: write_columns(stream, columns))
-    for line in [] if evaluation is None else evaluation_in_words(evaluation, len(X)):
+    _say(evaluation, learned, n_rows)
+    if output is not None:
+        console.tell(f"{n_rows:,} predictions: {output}")
+
+
+def check_predicts(fitted: Any, record: Any, model: Path) -> None:
+    """Refuse a model that predicts no classes."""
+    if not hasattr(fitted, "predict"):
+        raise ValueError(
+            f"{model} holds {record.name or type(fitted).__name__!r}, which predicts no "
+            "classes; use 'kernelatoms encode' for its codes."
+        )
+
+
+def predicted_columns(
+    fitted: Any, record: Any, table: Any, X: Any, predictions: Any, scores: bool
+) -> dict[str, Any]:
+    """Return identifiers of rows, predictions and, if asked for, scores."""
+    from kernelatoms.files.tables.matching import row_identifiers
+
+    columns = {**row_identifiers(table, record), "prediction": predictions}
+    return columns | (scores_of(fitted, X) if scores else {})
+
+
+def _say(evaluation: dict[str, Any] | None, learned: float, n_rows: int) -> None:
+    for line in [] if evaluation is None else evaluation_in_words(evaluation, n_rows):
         console.say(line)
     if learned:
         which = "these very rows" if learned == 1 else f"{learned:.1%} of these rows"
         console.note(f"the model learned from {which}; on others it will be less often right.")
-    if output is not None:
-        console.tell(f"{len(X):,} predictions: {output}")
 
 
-def _scores(fitted: Any, X: Any) -> dict[str, Any]:
+def scores_of(fitted: Any, X: Any) -> dict[str, Any]:
+    """Return a column per class: how well it fits."""
+    from kernelatoms.cli.parts import by_blocks
+
     if not hasattr(fitted, "decision_function") or not hasattr(fitted, "classes_"):
         raise ValueError("--scores: the model does not say how well each class fits.")
-    values, classes = fitted.decision_function(X), fitted.classes_
+    values, classes = by_blocks(fitted.decision_function, X), fitted.classes_
     if values.ndim == 1:
         return {f"score {classes[1]}": values}
     return {f"score {name}": values[:, i] for i, name in enumerate(classes)}
@@ -126,22 +163,30 @@ def _evaluate(
 
 def evaluate(predictions: Any, truth: Any, classes: Any) -> dict[str, Any]:
     """Compare predictions of labelled rows with the truth; those of unknown classes are wrong."""
-    import numpy as np
+    return evaluation_of(tally(predictions, truth), classes)
 
-    true = np.array([str(value) for value in truth.tolist()])
-    right = np.array([str(value) for value in predictions.tolist()]) == true
-    names, places, counts = np.unique(true, return_inverse=True, return_counts=True)
-    recalls = (np.bincount(places, right, len(names)) / counts).tolist()
-    count_of = dict(zip(names.tolist(), counts.tolist(), strict=True))
+
+def tally(predictions: Any, truth: Any) -> Counter[tuple[str, bool]]:
+    """Count the rows of every true class that are predicted right, and wrong."""
+    pairs = zip(map(str, truth.tolist()), map(str, predictions.tolist()), strict=True)
+    return Counter((true, true == predicted) for true, predicted in pairs)
+
+
+def evaluation_of(counts: Counter[tuple[str, bool]], classes: Any) -> dict[str, Any]:
+    """Return accuracies and recalls of what ``tally`` counted."""
+    names = sorted({name for name, _ in counts})
+    count_of = {name: counts[name, True] + counts[name, False] for name in names}
+    recall = {name: counts[name, True] / count_of[name] for name in names}
+    n_rows = sum(count_of.values())
     most = max(count_of, key=lambda name: count_of[name])
     known = {str(value) for value in classes.tolist()}
     return {
-        "labelled_rows": len(true),
-        "accuracy": float(right.mean()),
-        "balanced_accuracy": sum(recalls) / len(recalls),
-        "recall": dict(zip(names.tolist(), recalls, strict=True)),
+        "labelled_rows": n_rows,
+        "accuracy": sum(counts[name, True] for name in names) / n_rows,
+        "balanced_accuracy": sum(recall.values()) / len(recall),
+        "recall": recall,
         "rows_of_class": count_of,
-        "most_frequent_class": {"class": most, "share": count_of[most] / len(true)},
+        "most_frequent_class": {"class": most, "share": count_of[most] / n_rows},
         "unknown_labels": {name: n for name, n in count_of.items() if name not in known},
     }
 

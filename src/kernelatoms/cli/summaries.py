@@ -71,22 +71,43 @@ def note_about_training(n_missing: int, pipeline: Any, n_rows: int) -> str:
 
 def note_about_rows(fitted: Any, X: Any) -> str:
     """Return what happens to missing values in rows to be coded; "" if there are none."""
-    import numpy as np
+    missing = Missing()
+    missing.count(X)
+    return missing.note(fitted)
 
-    gone = np.isnan(X)
-    n_missing, n_rows = int(gone.sum()), int(gone.any(axis=1).sum())
-    n_empty = int(gone.all(axis=1).sum())
-    if not n_missing:
-        return ""
-    values = f"{n_missing:,} missing value{'s' * (n_missing != 1)} in {n_rows:,} of {len(X):,} rows"
-    how = _how_filled(fitted) or f"coded by what is observed of {'it' if n_rows == 1 else 'them'}"
-    if not n_empty:
-        return f"{values}: {how}."
-    hold, are = ("holds", "is") if n_empty == 1 else ("hold", "are")
-    return (
-        f"{values}: {how}. {n_empty:,} of these rows {hold} nothing that the model knows, and "
-        f"{are} taken as medians."
-    )
+
+class Missing:
+    """Counts the missing values of rows to be coded, over parts of a table."""
+
+    def __init__(self) -> None:
+        self.n_values = self.n_holed = self.n_empty = self.n_rows = 0
+
+    def count(self, X: Any) -> None:
+        """Count those of some rows."""
+        import numpy as np
+
+        gone = np.isnan(X)
+        self.n_values += int(gone.sum())
+        self.n_holed += int(gone.any(axis=1).sum())
+        self.n_empty += int(gone.all(axis=1).sum())
+        self.n_rows += len(X)
+
+    def note(self, fitted: Any) -> str:
+        """Return what happens to them; "" if there are none."""
+        n_missing, n_rows, n_empty = self.n_values, self.n_holed, self.n_empty
+        if not n_missing:
+            return ""
+        values = f"{n_missing:,} missing value{'s' * (n_missing != 1)} in {n_rows:,} of "
+        values += f"{self.n_rows:,} rows"
+        them = "it" if n_rows == 1 else "them"
+        how = _how_filled(fitted) or f"coded by what is observed of {them}"
+        if not n_empty:
+            return f"{values}: {how}."
+        hold, are = ("holds", "is") if n_empty == 1 else ("hold", "are")
+        return (
+            f"{values}: {how}. {n_empty:,} of these rows {hold} nothing that the model knows, and "
+            f"{are} taken as medians."
+        )
 
 
 def _how_filled(fitted: Any) -> str:

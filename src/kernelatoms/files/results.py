@@ -21,7 +21,7 @@ RESULT_SUFFIXES = (".csv", ".parquet", ".npy", ".npz")
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp")
 CODE_SUFFIXES = (".npz", ".npy", ".csv", ".parquet")
 
-_TRIPLES = ["row", "atom", "coefficient"]
+TRIPLES = ["row", "atom", "coefficient"]
 _CSR = {"data", "indices", "indptr", "shape", "format"}
 
 
@@ -38,17 +38,17 @@ def check_codes_fit(path: Path, n_rows: int, n_atoms: int) -> None:
 def write_columns(target: Path | TextIO, columns: Mapping[str, Any]) -> None:
     """Write columns of equal length, to a stream as CSV; to ``.npy`` the predictions only."""
     if not isinstance(target, Path):
-        _write_csv(target, columns)
+        write_csv(target, columns)
         return
     suffix = target.suffix.lower()
     if suffix == ".csv":
         text = io.StringIO()
-        _write_csv(text, columns)
+        write_csv(text, columns)
         write_whole(target, text.getvalue().encode())
     elif suffix == ".parquet":
         write_whole(target, _parquet(columns))
     else:
-        plain = {name: _without_objects(np.asarray(values)) for name, values in columns.items()}
+        plain = {name: without_objects(np.asarray(values)) for name, values in columns.items()}
         write_whole(target, _numpy_bytes(plain["prediction"] if suffix == ".npy" else plain))
 
 
@@ -66,7 +66,7 @@ def write_codes(path: Path | TextIO, codes: Any) -> None:
     else:
         triples = codes.tocoo()
         write_columns(
-            path, dict(zip(_TRIPLES, (triples.row, triples.col, triples.data), strict=True))
+            path, dict(zip(TRIPLES, (triples.row, triples.col, triples.data), strict=True))
         )
 
 
@@ -81,9 +81,11 @@ def write_rows(
         write_columns(target, {**beside, **dict(zip(names, rows.T, strict=True))})
 
 
-def _write_csv(stream: TextIO, columns: Mapping[str, Any]) -> None:
+def write_csv(stream: TextIO, columns: Mapping[str, Any], *, names: bool = True) -> None:
+    """Write columns of equal length as CSV, with or without a line of their names."""
     writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(columns)
+    if names:
+        writer.writerow(columns)
     lists = [_tidy(np.asarray(values)) for values in columns.values()]
     writer.writerows(zip(*lists, strict=True))
 
@@ -112,9 +114,13 @@ def _parquet(columns: Mapping[str, Any]) -> bytes:
     from pyarrow import parquet
 
     data = io.BytesIO()
-    arrays = {name: _arrow(np.asarray(values)) for name, values in columns.items()}
-    parquet.write_table(pyarrow.table(arrays), data)
+    parquet.write_table(pyarrow.table(arrow_columns(columns)), data)
     return data.getvalue()
+
+
+def arrow_columns(columns: Mapping[str, Any]) -> dict[str, Any]:
+    """Return columns of Arrow's."""
+    return {name: _arrow(np.asarray(values)) for name, values in columns.items()}
 
 
 def _arrow(values: Any) -> Any:
@@ -130,7 +136,7 @@ def _arrow(values: Any) -> Any:
         return pyarrow.array([None if v is None else str(v) for v in plain])
 
 
-def _without_objects(values: Any) -> Any:
+def without_objects(values: Any) -> Any:
     """Return texts instead of objects, which NumPy files hold as pickles only."""
     texts = values.dtype.kind == "O"
     return np.array(["" if v is None else str(v) for v in values]) if texts else values
@@ -195,7 +201,7 @@ def _from_archive(arrays: dict[str, Array]) -> Any:
 
 def _from_table(path: Path, n_atoms: int, max_size: int | None) -> Any:
     table = read_table(path, max_size=max_size)
-    if table.columns != _TRIPLES:
+    if table.columns != TRIPLES:
         if table.words:
             raise ValueError("it has columns of words.")
         return table.numbers

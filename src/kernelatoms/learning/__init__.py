@@ -7,7 +7,8 @@
   that need no more than them.
 - ``mod``: the best dictionary from moments, for greedy codes (MOD), for l1 codes (online dictionary
   learning), and orthonormal for thresholded codes (Procrustes).
-- ``ksvd``: K-SVD, atom by atom, with all rows in memory; with labels: D-KSVD and LC-KSVD.
+- ``ksvd``: K-SVD, atom by atom, with all rows in memory, and from sums over rows; with labels:
+  D-KSVD and LC-KSVD.
 - ``fddl``: Fisher discriminative dictionary learning, whose codes are coupled.
 - ``ksad``: K-SAD, whose codes are coupled by their scatter within and between classes.
 - ``gradients``: KSCDL's steps of explicit atoms along a kernel's gradient; their sums add up too.

@@ -46,7 +46,7 @@ Groups = tuple[NDArray[np.intp], NDArray[np.intp]]
 # Learning ends when this many passes together lower the objective by no more than ``tol``.
 _PATIENCE = 3
 # Blocks of a pass: about so many, of at least so many rows, and of at most so many bytes.
-_BLOCKS, _FEWEST_ROWS, _BLOCK_BYTES = 128, 256, 1 << 23
+_BLOCKS, _FEWEST_ROWS, _BLOCK_BYTES = 64, 256, 1 << 23
 # And a block takes milliseconds to code: so many products of numbers at least.
 _FEWEST_PRODUCTS = 1 << 24
 
@@ -172,14 +172,14 @@ def _look_at_all(
 def block_rows(rows: RowSource, n_atoms: int) -> int:
     """Return how many rows a thread takes at once in a pass, the same for any number of threads.
 
-    Few enough for 128 blocks, so that 16 threads end together; but no fewer than there are atoms,
-    since sums are larger then than the rows, and enough that a block takes milliseconds. Rows of a
+    Few enough for 64 blocks, so that 16 threads end together; but twice as many as there are atoms,
+    since sums are larger than fewer rows, and enough that a block takes milliseconds. Rows of a
     device are worked on all together.
     """
     n_rows, n_features = rows.count(), rows.n_features or 1
     if rows._one_by_one:
         return max(n_rows, 1)
-    fewest = max(_FEWEST_ROWS, n_atoms, _FEWEST_PRODUCTS // max(1, n_atoms * n_features))
+    fewest = max(_FEWEST_ROWS, 2 * n_atoms, _FEWEST_PRODUCTS // max(1, n_atoms * n_features))
     most = max(fewest, _BLOCK_BYTES // (n_features * rows.dtype.itemsize))
     return min(max(fewest, -(-n_rows // _BLOCKS)), most)
 

@@ -45,6 +45,13 @@ class Moments:
             self.l1_norm + other.l1_norm,
         )  # fmt: skip
 
+    def __iadd__(self, other: "Moments") -> "Moments":
+        """Add in the memory of these sums."""
+        np.add(self.gram, other.gram, out=self.gram)
+        np.add(self.cross, other.cross, out=self.cross)
+        energy, l1_norm = self.energy + other.energy, self.l1_norm + other.l1_norm
+        return Moments(self.gram, self.cross, energy, l1_norm)
+
     def scaled(self, factor: float) -> "Moments":
         """Return the sums with every row weighted by ``factor``."""
         return Moments(

@@ -6,6 +6,7 @@ made together on a device, and ``run_routed`` the runs of classes whose rows are
 one pass for all classes.
 """
 
+import operator
 from collections import deque
 from collections.abc import Generator, Iterable
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -85,7 +86,7 @@ class SumRequest(NamedTuple):
 
     def answer(self) -> Any:
         """Return the sum."""
-        return self.rows.reduce(self.work, block_rows=self.block_rows)
+        return self.rows.reduce(self.work, block_rows=self.block_rows, add=operator.iadd)
 
 
 class TakeRequest(NamedTuple):

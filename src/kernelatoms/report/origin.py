@@ -26,12 +26,15 @@ class RowsOfFile:
         How many rows the file has, where some are not in the report.
     learned : float, optional
         The share of the rows that the model learned from, between 0 and 1, where it is known.
+    drawn : bool, default=False
+        Whether the rows are a random sample of those of the file.
     """
 
     numbers: Any = None
     identifiers: Mapping[str, Any] = field(default_factory=dict)
     n_in_file: int | None = None
     learned: float | None = None
+    drawn: bool = False
 
     def name(self, row: int) -> str:
         """Return which row of the file a row of the report is.
@@ -125,6 +128,11 @@ def left_out_words(source: RowsOfFile, n_rows: int, labelled: bool) -> str:
     n_missing = (source.n_in_file or n_rows) - n_rows
     if not n_missing:
         return ""
+    if source.drawn:
+        return (
+            f"This report is about a random sample of {count_words(n_rows, 'row')} of the file's "
+            f"{source.n_in_file:,}{' that have a label' if labelled else ''}."
+        )
     why = " have no label and" if labelled else ""
     return (
         f"{count_words(n_missing, 'row')} of the file's {source.n_in_file:,}{why} are not in "
@@ -132,11 +140,16 @@ def left_out_words(source: RowsOfFile, n_rows: int, labelled: bool) -> str:
     )
 
 
-def rows_of_file(table: Any, record: Any, X: Any, kept: Any) -> RowsOfFile:
-    """Return which rows of a file, all or ``kept``, a page shows, and the share learned from."""
-    numbers = np.arange(len(table)) if kept is None else np.flatnonzero(kept)
-    names = {name: values[numbers] for name, values in row_identifiers(table, record).items()}
-    return RowsOfFile(numbers, names, len(table), learned_share(X, record.data.get(ROW_MARKS)))
+def rows_of_file(table: Any, record: Any, X: Any, kept: Any, sample: Any = None) -> RowsOfFile:
+    """Return which rows of a file, all or ``kept``, a page shows, and the share learned from.
+
+    ``sample`` says which rows of a larger table the table holds.
+    """
+    some = np.arange(len(table)) if kept is None else np.flatnonzero(kept)
+    names = {name: values[some] for name, values in row_identifiers(table, record).items()}
+    numbers, n_rows = (some, len(table)) if sample is None else (sample.rows[some], sample.n_rows)
+    learned = learned_share(X, record.data.get(ROW_MARKS))
+    return RowsOfFile(numbers, names, n_rows, learned, sample is not None)
 
 
 def record_facts(record: Any, data: Path | None, source: Any) -> dict[str, str]:

@@ -185,13 +185,13 @@ def _paths(name: Any) -> list[Path]:
         return [path]
     if not glob.has_magic(str(path)):
         raise FileNotFoundError(f"There is no file {path}.")
-    found = sorted(glob.glob(str(path), recursive=True), key=_natural)
+    found = sorted(glob.glob(str(path), recursive=True), key=natural)
     if not found:
         raise FileNotFoundError(f"No file matches {path}.")
     return [Path(each) for each in found]
 
 
-def _natural(name: str) -> tuple[Any, ...]:
+def natural(name: str) -> tuple[Any, ...]:
     """Return what sorts part-2 before part-10."""
     parts = re.split(r"(\d+)", name)
     return (*((part, 0) if i % 2 == 0 else ("", int(part)) for i, part in enumerate(parts)), name)

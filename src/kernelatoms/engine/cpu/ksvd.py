@@ -84,8 +84,8 @@ def _add_up(sums, place, before, d):
     for chunk in range(sums.shape[1]):
         total += sums[place, chunk, n_features]
     for i in range(n_features):
-        d[i] = total * before[i]
-    for chunk in range(sums.shape[1]):
+        d[i] = total * before[i] + sums[place, 0, i]
+    for chunk in range(1, sums.shape[1]):
         for i in range(n_features):
             d[i] += sums[place, chunk, i]
     norm2 = d.dtype.type(0)
@@ -131,16 +131,16 @@ def _sweep(
                 for i in range(n_features):
                     own[i] = 0
                 for u in range(starts[chunk, atom], starts[chunk, atom + 1]):
-                    s = rows[u]
-                    old = values[s, slots[u]]
+                    r = residual[rows[u]]
+                    old = values[rows[u], slots[u]]
                     w = old
                     if alternation > 0:  # w = E d
                         w = old * along
                         for i in range(n_features):
-                            w += residual[s, i] * d[i]
+                            w += r[i] * d[i]
                     total += old * w
                     for i in range(n_features):
-                        own[i] += w * residual[s, i]
+                        own[i] += w * r[i]
                 for i in range(n_features):
                     sums[place, chunk, i] = own[i]
                 sums[place, chunk, n_features] = total
@@ -156,14 +156,14 @@ def _sweep(
             continue
         for chunk in range(first_chunk, last_chunk):
             for u in range(starts[chunk, atom], starts[chunk, atom + 1]):
-                s = rows[u]
-                old = values[s, slots[u]]
+                r = residual[rows[u]]
+                old = values[rows[u], slots[u]]
                 w = old * along
                 for i in range(n_features):
-                    w += residual[s, i] * d[i]
+                    w += r[i] * d[i]
                 for i in range(n_features):
-                    residual[s, i] += old * before[i] - w * d[i]
-                values[s, slots[u]] = w
+                    r[i] += old * before[i] - w * d[i]
+                values[rows[u], slots[u]] = w
         if number == 0:  # all have read it before they met
             for i in range(n_features):
                 dictionary[atom, i] = d[i]

@@ -125,7 +125,7 @@ def read_arrays(file: TableFile, options: ReadOptions) -> Table:
     source = path if file.data is None else file.data
     try:
         if file.kind == "npy":
-            return _from_array(path, read_npy(source), {})
+            return table_of_array(path, read_npy(source), {})
         arrays = read_npz(source, file.budget.max_size)
     except UnreadableError as error:
         raise TableError(
@@ -133,13 +133,13 @@ def read_arrays(file: TableFile, options: ReadOptions) -> Table:
             f"of Python objects): {error}."
         ) from error
     if rows is None and {"format", "shape", "data"} <= set(arrays):
-        return _from_array(path, _dense(path, arrays, file.budget), {})
+        return table_of_array(path, _dense(path, arrays, file.budget), {})
     rows = rows if rows is not None else _guess_rows(path, arrays)
     if rows not in arrays:
         raise TableError(f"{path} has no key {rows!r}; it has {shortened(list(arrays))}.")
     length = arrays[rows].shape[:1]
     beside = {key: array for key, array in arrays.items() if key != rows and array.shape == length}
-    return _from_array(path, arrays[rows], beside)
+    return table_of_array(path, arrays[rows], beside)
 
 
 def _guess_rows(path: Path, arrays: dict[str, Array]) -> str:
@@ -214,7 +214,8 @@ def _add(dense: Array, rows: Array, columns: Array, values: Array) -> None:
     np.add.at(dense, (rows, columns), values)
 
 
-def _from_array(path: Path, array: Array, beside: dict[str, Array]) -> Table:
+def table_of_array(path: Path, array: Array, beside: dict[str, Array] | None = None) -> Table:
+    """Return the table of a matrix or a stack of images, and of what is beside it by key."""
     if array.dtype.kind not in "buif":
         raise TableError(f"{path} must hold numbers, but its rows have dtype {array.dtype}.")
     if array.ndim not in (2, 3):
@@ -231,7 +232,7 @@ def _from_array(path: Path, array: Array, beside: dict[str, Array]) -> Table:
     dtype = np.float32 if small or flat.dtype in (np.float16, np.float32) else np.float64
     columns = [str(i) for i in range(flat.shape[1])]
     return Table(
-        path, columns, flat.astype(dtype, copy=False), beside, named=False,
+        path, columns, flat.astype(dtype, copy=False), beside or {}, named=False,
         image_shape=image_shape, exact=_exact_columns(flat),
     )  # fmt: skip
 

@@ -5,6 +5,7 @@ import io
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from kernelatoms.files.tables.table import (
 )
 from kernelatoms.files.tables.text_numbers import as_numbers, mixture
 from kernelatoms.files.tables.typed_sizes import column_cost
+from kernelatoms.limits import Budget
 
 _BOM = b"\xef\xbb\xbf"
 _NOT_IN_CP1252 = frozenset(b"\x81\x8d\x8f\x90\x9d")
@@ -40,22 +42,32 @@ def read_csv(file: TableFile, options: ReadOptions) -> Table:
     data, notes = as_utf8(path, file.data or b"", options.encoding)
     looks = look_at(path, data, options)
     arrow_tables.refuse_twins(path, looks.names)
-    data = _tidied(data, looks)
-    reader = _Reader(path, data, looks, options.decimal)
+    reader = TextReader(path, data, looks, options.decimal)
+    table = table_of_text(reader, file.budget)
+    return replace(table, notes=[*notes, *looks.notes, *table.notes])
+
+
+def table_of_text(
+    reader: "TextReader", budget: Budget, *, first_row: int = 0, ends: bool | None = None
+) -> Table:
+    """Return the table of a text; of a part of one, messages count rows from ``first_row`` on.
+
+    ``ends``: whether lines end with a delimiter, if it is known of the other parts.
+    """
+    path, looks, notes = reader.path, reader.looks, []
     arrow = reader.read()
     names = list(looks.names)
-    if len(names) > 1 and str(arrow.schema.types[-1]) == "null" and (
-        not looks.named or names[-1] in looks.unnamed
-    ):  # fmt: skip
+    empty = len(names) > 1 and str(arrow.schema.types[-1]) == "null"
+    if (empty if ends is None else ends) and (not looks.named or names[-1] in looks.unnamed):
         notes.append(f"every line of {path} ends with a delimiter, behind which there is nothing.")
         arrow = arrow.remove_column(len(names) - 1)
-    arrow, mixed, said = _words_to_numbers(path, arrow, reader, options.decimal)
-    file.budget.check(sum(map(column_cost, arrow.columns)))
+    arrow, mixed, said = _words_to_numbers(arrow, reader, first_row)
+    budget.check(sum(map(column_cost, arrow.columns)))
     parts = arrow_tables.part_columns(arrow)
     exact = _exact_columns(arrow, parts, reader)
     return Table(
         path, **(parts | {"exact": exact}), named=looks.named, mixed=mixed,
-        notes=[*notes, *looks.notes, *said], unnamed=looks.unnamed & set(arrow.column_names),
+        notes=[*notes, *said], unnamed=looks.unnamed & set(arrow.column_names),
     )  # fmt: skip
 
 
@@ -117,17 +129,18 @@ def _tidied(data: bytes, looks: FirstLines) -> bytes:
     return re.sub(pattern, lambda m: m[0] if m[0].startswith(b'"') else mark, data)
 
 
-class _Reader:
+class TextReader:
     """Reads a text with inferred types, and single columns again as text."""
 
     def __init__(self, path: Path, data: bytes, looks: FirstLines, decimal: str | None) -> None:
-        self.path, self.data, self.looks = path, data, looks
+        self.path, self.data, self.looks = path, _tidied(data, looks), looks
+        self.decimal = decimal
         self._mark = decimal or "."
         self._start = looks.start
         if looks.delimiter == " " or looks.spaced:  # of another length than it was
             self._start = 0
-            for _ in range(looks.line - 1 if looks.named else 0):
-                self._start = data.find(b"\n", self._start) + 1
+            for _ in range(looks.line - 1 if looks.start else 0):
+                self._start = self.data.find(b"\n", self._start) + 1
 
     def read(self) -> Any:
         """Return all columns, each of the type that its fields have."""
@@ -228,17 +241,18 @@ def has_padded_numbers(data: bytes | memoryview, delimiter: str) -> bool:
 
 
 def _words_to_numbers(
-    path: Path, arrow: Any, reader: _Reader, decimal: str | None
+    arrow: Any, reader: TextReader, first_row: int
 ) -> tuple[Any, dict[str, str], list[str]]:
     """Read text columns that are numbers with other marks; describe columns of both."""
-    mixed: dict[str, str] = {}
+    path, mixed = reader.path, {}
     found: dict[str, str] = {}
     columns = arrow.columns
     for i in [i for i, kind in enumerate(arrow.schema.types) if kind == "string"]:
         name = reader.looks.names[i]
-        if (read := as_numbers(columns[i], decimal, reader.looks.delimiter)) is not None:
+        read = as_numbers(columns[i], reader.decimal, reader.looks.delimiter)
+        if read is not None:
             columns[i], found[name] = read
-        elif trouble := mixture(path, name, columns[i], reader.line_of):
+        elif trouble := mixture(path, name, columns[i], reader.line_of, first_row):
             mixed[name] = trouble
     if found:
         import pyarrow
@@ -251,7 +265,7 @@ def _words_to_numbers(
     return arrow, mixed, notes
 
 
-def _exact_columns(arrow: Any, parts: dict[str, Any], reader: _Reader) -> dict[str, Array]:
+def _exact_columns(arrow: Any, parts: dict[str, Any], reader: TextReader) -> dict[str, Array]:
     """Return columns of numbers as written, where float64 would not give that back."""
     from pyarrow import compute
 

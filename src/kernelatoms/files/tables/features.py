@@ -88,6 +88,7 @@ def training_set(
     keep: Sequence[str] = (),
     *,
     dates: bool = False,
+    unlabelled: tuple[int, int] | None = None,
 ) -> TrainingSet:
     """Choose features and labels by the rules above.
 
@@ -103,6 +104,8 @@ def training_set(
         Columns to learn from although the rules leave them out.
     dates : bool
         Whether dates are learned from, as days since the earliest one.
+    unlabelled : (int, int), optional
+        Of a sample: how many rows of how many of the whole table have no label.
     """
     check_flag("dates", dates)
     _check_wishes(table, label, drop, keep)
@@ -118,9 +121,7 @@ def training_set(
     y, kept = None, np.ones(len(table), bool)
     if label is not None:
         y, kept = read_labels(table, label)
-        if n_without := int(np.count_nonzero(~kept)):
-            what = "has no label and is" if n_without == 1 else "have no label and are"
-            notes.append(f"{n_without:,} of {len(table):,} rows {what} not learned from.")
+        notes += _about_unlabelled(*(unlabelled or (int(np.count_nonzero(~kept)), len(table))))
         notes += doubts_about(y, label)
     chosen = {name: use for name, use in uses.items() if name not in left_out}
     if not chosen:
@@ -136,6 +137,13 @@ def training_set(
         X, y, columns if named else None, left_out, table.image_shape if whole else None, notes,
         special, label, rows,
     )  # fmt: skip
+
+
+def _about_unlabelled(n_without: int, n_rows: int) -> list[str]:
+    if not n_without:
+        return []
+    what = "has no label and is" if n_without == 1 else "have no label and are"
+    return [f"{n_without:,} of {n_rows:,} rows {what} not learned from."]
 
 
 def why_left_out(table: Table, label: str | None) -> dict[str, str]:
@@ -217,7 +225,11 @@ def _mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 def kept_marks(X: Array) -> str:
     """Return what a record keeps of the training rows, as a text."""
-    marks = np.unique(row_marks(X))
+    return marks_in_text(np.unique(row_marks(X)))
+
+
+def marks_in_text(marks: NDArray[np.uint32]) -> str:
+    """Return what a record keeps of different marks, ascending, as a text."""
     whole = "all" if len(marks) <= MOST_MARKS else "some"
     data = marks[:MOST_MARKS].astype("<u4").tobytes()
     return f"{whole}:{base64.b64encode(data).decode('ascii')}"
@@ -225,16 +237,37 @@ def kept_marks(X: Array) -> str:
 
 def learned_share(X: Array, kept: Any) -> float | None:
     """Return the share of rows with marks in ``kept``; None if unknown, or too few to look up."""
-    whole, _, text = kept.partition(":") if isinstance(kept, str) else ("", "", "")
-    try:
-        known = np.frombuffer(base64.b64decode(text, validate=True), "<u4")
-    except (binascii.Error, ValueError):
-        return None
-    if whole not in ("all", "some") or not len(known) or not len(X):
-        return None
-    marks = row_marks(X)
-    if whole == "some":
-        marks = marks[marks <= known.max()]
-        if len(marks) < _FEWEST_FOUND:
+    known = KnownRows(kept)
+    known.look_up(X)
+    return known.share
+
+
+class KnownRows:
+    """Counts, over parts of a table, the rows that a model learned from; ``kept`` are its marks."""
+
+    def __init__(self, kept: Any) -> None:
+        self._whole, _, text = kept.partition(":") if isinstance(kept, str) else ("", "", "")
+        try:
+            self._known = np.frombuffer(base64.b64decode(text, validate=True), "<u4")
+        except (binascii.Error, ValueError):
+            self._known = np.empty(0, np.uint32)
+        if self._whole not in ("all", "some"):
+            self._known = np.empty(0, np.uint32)
+        self._n_found = self._n_looked_up = 0
+
+    def look_up(self, X: Array) -> None:
+        """Count rows."""
+        if not len(self._known) or not len(X):
+            return
+        marks = row_marks(X)
+        if self._whole == "some":
+            marks = marks[marks <= self._known.max()]
+        self._n_looked_up += len(marks)
+        self._n_found += int(np.isin(marks, self._known).sum())
+
+    @property
+    def share(self) -> float | None:
+        """The share of known rows; None if unknown, or too few could be looked up."""
+        if self._n_looked_up < (_FEWEST_FOUND if self._whole == "some" else 1):
             return None
-    return float(np.isin(marks, known).mean())
+        return self._n_found / self._n_looked_up

@@ -1,5 +1,6 @@
 """The columns of a model in other files: by name, or by place in files without names."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,12 @@ if TYPE_CHECKING:  # models import scikit-learn, which takes a second
     from kernelatoms.files.models.record import ModelRecord
 
 
-def rows_for(table: Table, record: "ModelRecord", n_features: int) -> tuple[Array, list[str]]:
+def rows_for(
+    table: Table,
+    record: "ModelRecord",
+    n_features: int,
+    new: dict[str, Counter[str]] | None = None,
+) -> tuple[Array, list[str]]:
     """Return the rows of a file in the columns of a model, and what the reader should know.
 
     Parameters
@@ -26,6 +32,9 @@ def rows_for(table: Table, record: "ModelRecord", n_features: int) -> tuple[Arra
         The model's record, or that of a training set (``TrainingSet.record``).
     n_features : int
         How many features the model takes.
+    new : dict of str to Counter, optional
+        Where values that the model never saw are counted by column, over several parts of a table;
+        ``about_new`` says which. By default a note does.
 
     Returns
     -------
@@ -48,10 +57,13 @@ def rows_for(table: Table, record: "ModelRecord", n_features: int) -> tuple[Arra
     further = [name for name in table.names if name not in known]
     if further and table.named:
         notes.append(f"Not used, since the model does not know them: {shortened(further)}.")
-    new: dict[str, list[str]] = {}
-    columns, X = features_of(table, sources, record.encoded, empty, new)
-    if new:
-        notes.append(_about_new(new))
+    here: dict[str, list[str]] = {}
+    columns, X = features_of(table, sources, record.encoded, empty, here)
+    found = {} if new is None else new
+    for name, values in here.items():
+        found.setdefault(name, Counter()).update(values)
+    if new is None and found:
+        notes.append(about_new(found))
     refuse_infinite(X, columns, table)
     return X, notes
 
@@ -93,9 +105,10 @@ def features_of(
     return columns, X
 
 
-def _about_new(new: dict[str, list[str]]) -> str:
+def about_new(new: dict[str, Counter[str]]) -> str:
+    """Return a note about values that the model never saw, by column."""
     parts = [
-        f"{len(values):,} of {name!r} ({shortened(sorted(set(values)), 3)})"
+        f"{values.total():,} of {name!r} ({shortened(sorted(values), 3)})"
         for name, values in list(new.items())[:8]
     ]
     more = f" and those of {len(new) - 8:,} more columns" if len(new) > 8 else ""
@@ -154,9 +167,10 @@ def refuse_infinite(
     if infinite.any():
         row, column = np.argwhere(infinite)[0]
         name = column if columns is None else repr(columns[column])
+        row = table.first_row + (row if rows is None else rows[row])
         raise TableError(
-            f"{table.path}: column {name} is infinite in row {row if rows is None else rows[row]} "
-            "(counted from 0); give a number, or leave it empty if it is missing."
+            f"{table.path}: column {name} is infinite in row {row} (counted from 0); give "
+            "a number, or leave it empty if it is missing."
         )
 
 

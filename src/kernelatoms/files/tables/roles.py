@@ -138,8 +138,11 @@ def names_rows(name: str, values: Array) -> bool:
     return every and all(_CODE.fullmatch(text) for text in present)
 
 
-def read_labels(table: Table, label: str) -> tuple[Array, Array]:
-    """Return the labels of the rows that have one, and a mask of these rows."""
+def read_labels(table: Table, label: str, *, may_be_empty: bool = False) -> tuple[Array, Array]:
+    """Return the labels of the rows that have one, and a mask of these rows.
+
+    ``may_be_empty``: no row needs to have one, as in a part of a table.
+    """
     if label in table.place_of:
         _refuse_infinite(table, label)
     elif label not in table.words:
@@ -155,14 +158,16 @@ def read_labels(table: Table, label: str) -> tuple[Array, Array]:
         y = _from_reals(label, column[kept])
     else:
         kept, y = np.ones(len(column), bool), column
-    if not kept.any():
+    if not (may_be_empty or kept.any()):
         raise TableError(f"label: the column {label!r} of {table.path} is empty.")
     return y, kept
 
 
-def labels_for(table: Table, label: str, classes: Array) -> tuple[Array, Array]:
+def labels_for(
+    table: Table, label: str, classes: Array, *, may_be_empty: bool = False
+) -> tuple[Array, Array]:
     """Return labels as a model writes classes (texts if one is new), and a mask of their rows."""
-    y, kept = read_labels(table, label)
+    y, kept = read_labels(table, label, may_be_empty=may_be_empty)
     # '3' and 3 are the same label when one file is text and the other a matrix.
     written = {str(c): c for c in classes.tolist()}
     if {text.casefold() for text in written} == {"true", "false"}:  # and 'TRUE' is true
@@ -202,8 +207,8 @@ def _refuse_infinite(table: Table, label: str) -> None:
     infinite = np.flatnonzero(np.isinf(table.numbers[:, table.place_of[label]]))
     if len(infinite):
         raise TableError(
-            f"label: {label!r} of {table.path} is infinite in row {infinite[0]} (counted from "
-            "0), which names no class; leave it empty if it is missing."
+            f"label: {label!r} of {table.path} is infinite in row "
+            f"{table.first_row + infinite[0]} (counted from 0), which names no class; leave it empty if it is missing."
         )
 
 
@@ -222,9 +227,22 @@ def _from_reals(label: str, y: Array) -> Array:
     return y.astype(str)
 
 
+def labels_of(label: str, values: list[Any]) -> Array:
+    """Return different values of a column, none of them missing, as labels."""
+    if all(isinstance(value, float) for value in values):
+        return _from_reals(label, np.array(values, dtype=np.float64))
+    return _as_they_stand([_whole(value) for value in values])
+
+
+def _whole(value: Any) -> Any:
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
 def _as_they_stand(values: list[Any]) -> Array:
     """Return objects of one kind as an array of that kind, others as texts."""
     kinds = {type(value) for value in values}
+    if not values:
+        return np.empty(0, dtype=np.str_)
     if kinds == {bool}:
         return np.array(values, dtype=bool)
     if kinds == {int} and -(2**63) <= min(values) <= max(values) < 2**63:

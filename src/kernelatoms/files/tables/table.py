@@ -126,6 +126,8 @@ class Table:
         Columns without a name in a file that names others, called by their place, "column 1".
     index : frozenset of str
         Columns that the file itself says are its index, as pandas notes in Parquet files.
+    first_row : int
+        The number of the first row in its file, where this is a part of one.
     """
 
     path: Path
@@ -139,6 +141,7 @@ class Table:
     exact: dict[str, Array] = field(default_factory=dict)
     unnamed: frozenset[str] = frozenset()
     index: frozenset[str] = frozenset()
+    first_row: int = 0
 
     def __len__(self) -> int:
         return len(self.numbers)

@@ -33,8 +33,17 @@ def as_numbers(column: Any, decimal: str | None, delimiter: str) -> tuple[Any, s
     return None
 
 
-def mixture(path: Path, name: str, column: Any, line_of: Callable[[int], int] | None) -> str:
-    """Describe a column of numbers and words, "" for others; ``line_of`` is the line of a row."""
+def mixture(
+    path: Path,
+    name: str,
+    column: Any,
+    line_of: Callable[[int], int] | None,
+    first_row: int = 0,
+) -> str:
+    """Describe a column of numbers and words, "" for others.
+
+    ``line_of`` is the line of a row; ``first_row`` is the number of the first row.
+    """
     from pyarrow import compute
 
     if _all(column, _COMMA) and _any(column, ","):
@@ -50,7 +59,7 @@ def mixture(path: Path, name: str, column: Any, line_of: Callable[[int], int] | 
     line = f" (line {line_of(row):,})" if line_of else ""
     return (
         f"{path}: the column {name!r} holds numbers and words: {column[row].as_py()!r} in row "
-        f"{row:,}{line}. Correct it, leave it empty if it is missing, or leave the column out with "
+        f"{first_row + row:,}{line}. Correct it, leave it empty if it is missing, or leave the column out with "
         f"drop=[{name!r}]."
     )
 

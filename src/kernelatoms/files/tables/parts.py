@@ -1,0 +1,328 @@
+"""Files of which a part of the rows is read at a time: Parquet, Arrow, text, NumPy."""
+
+import io
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelatoms.files.tables import arrays, arrow_tables, csv_tables, typed_sizes
+from kernelatoms.files.tables.first_lines import look_at
+from kernelatoms.files.tables.table import (
+    ReadOptions,
+    Table,
+    TableError,
+    first_sentence,
+    shortened,
+)
+from kernelatoms.limits import Budget, TooLargeError
+from kernelatoms.rows.stamps import Stamp
+from kernelatoms.rows.table_files import ArrowFile, ParquetFile, TableFile
+
+# What a table of text takes in memory, in sizes of the file: the text twice, columns, numbers.
+_TEXT_COST = 4
+# A part of a table of text has at least so many bytes; a row has at most so many.
+_FEWEST_BYTES, _LONGEST_ROW = 1 << 16, 1 << 27
+# Bytes that a part may take beside numbers, at least: a few long texts are no danger.
+_FEWEST_ALLOWED = 1 << 28
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some rows of a file, as a table; ``take`` keeps some of them, for ``PartFile.joined``."""
+
+    table: Table
+    take: Callable[[NDArray[np.intp]], Any]
+
+
+class PartFile:
+    """A file that is read in parts. Subclasses read one kind of files.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    options : ReadOptions
+        What it does not say of itself.
+    part_bytes : int
+        About how many bytes the numbers of a part take.
+    memory : int
+        How many bytes a part with texts may take.
+    """
+
+    def __init__(self, path: Path, options: ReadOptions, part_bytes: int, memory: int) -> None:
+        self.path, self.options, self.part_bytes = path, options, part_bytes
+        self.stamp = Stamp.of(path)
+        self.budget = Budget(self.stamp.size, max(memory, _FEWEST_ALLOWED))
+
+    @staticmethod
+    def needs(path: Path) -> int:
+        """Return about how many bytes of memory the whole table takes."""
+        raise NotImplementedError
+
+    def parts(self) -> Iterator[Part]:
+        """Yield parts, in order."""
+        raise NotImplementedError
+
+    def joined(self, kept: list[Any]) -> Table:
+        """Return rows that ``Part.take`` kept, of this or similar files, as one table."""
+        raise NotImplementedError
+
+
+class TypedParts(PartFile):
+    """Parquet and Arrow files: record batches."""
+
+    opener: type[TableFile]
+
+    def __init__(self, path: Path, options: ReadOptions, part_bytes: int, memory: int) -> None:
+        super().__init__(path, options, part_bytes, memory)
+        for option in ("rows", "decimal", "encoding", "header"):
+            if getattr(options, option) is not None:
+                raise TableError(f"{option}: {path} is no {'.npz file' * (option == 'rows')}"
+                                 f"{'table of text' * (option != 'rows')}.")  # fmt: skip
+        self._file = self.opener(path)
+
+    def parts(self) -> Iterator[Part]:
+        """Yield a part per batch of rows."""
+        import pyarrow
+
+        names = list(self._file.schema.names)
+        arrow_tables.refuse_twins(self.path, names)
+        rows, start = max(1, self.part_bytes // (8 * max(1, len(names)))), 0
+        for batch in self._file.batches(names, rows):
+            for first in range(0, batch.num_rows, rows):
+                arrow = pyarrow.Table.from_batches([batch.slice(first, rows)])
+                yield Part(replace(self._table(arrow), first_row=start), arrow.take)
+                start += len(arrow)
+
+    def joined(self, kept: list[Any]) -> Table:
+        """Return rows of Arrow tables as one table."""
+        import pyarrow
+
+        first = kept[0].schema
+        try:
+            tables = [table.select(first.names).cast(first) for table in kept]
+        except pyarrow.ArrowException as error:
+            raise TableError(
+                f"the columns of {self.path} and of the other files differ in type: "
+                f"{first_sentence(error)}."
+            ) from error
+        return self._table(pyarrow.concat_tables(tables))
+
+    def _table(self, arrow: Any) -> Table:
+        import pyarrow
+
+        arrow = arrow.replace_schema_metadata(self._file.schema.metadata)
+        try:
+            arrow.validate(full=True)
+            return arrow_tables.from_arrow(self.path, arrow, self.budget)
+        except TooLargeError as error:
+            raise TableError(f"{self.path} was not read: {error}.") from error
+        except pyarrow.ArrowException as error:
+            raise TableError(f"{self.path} cannot be read: {first_sentence(error)}.") from error
+
+
+class ParquetParts(TypedParts):
+    """Parquet files."""
+
+    opener = ParquetFile
+
+    @staticmethod
+    def needs(path: Path) -> int:
+        """Return the size of Arrow's columns and of numbers in double precision."""
+        from pyarrow import ArrowException, parquet
+
+        try:
+            with parquet.ParquetFile(path) as file:
+                known = file.metadata
+                unpacked = sum(known.row_group(i).total_byte_size
+                               for i in range(known.num_row_groups))  # fmt: skip
+                return int(8 * known.num_rows * known.num_columns + unpacked)
+        except (ArrowException, OSError, ValueError):
+            return 0  # damaged: who reads it as a whole says so
+
+
+class ArrowParts(TypedParts):
+    """Feather and Arrow files, and streams."""
+
+    opener = ArrowFile
+
+    @staticmethod
+    def needs(path: Path) -> int:
+        """Return the size of Arrow's columns, unpacked, and of numbers in double precision."""
+        size = path.stat().st_size
+        try:
+            with path.open("rb") as file:
+
+                def read(offset: int, n: int) -> bytes:
+                    file.seek(offset)
+                    return file.read(n)
+
+                return 3 * max(size, typed_sizes.unpacked_size(read, size))
+        except ValueError:
+            return 0
+
+
+class TextParts(PartFile):
+    """Tables of text: as many whole lines as a part takes."""
+
+    def __init__(self, path: Path, options: ReadOptions, part_bytes: int, memory: int) -> None:
+        super().__init__(path, options, part_bytes, memory)
+        if options.rows is not None:
+            raise TableError(f"rows: {path} is no .npz file, so it has no keys.")
+        # The decimal mark that needs no guess; what ends lines; both known of the first part.
+        self._ends: bool | None = None
+        self._looks: Any = None
+        self._notes: list[str] = []
+
+    @staticmethod
+    def needs(path: Path) -> int:
+        """Return some times the size of the file."""
+        return _TEXT_COST * path.stat().st_size
+
+    def parts(self) -> Iterator[Part]:
+        """Yield a part per block of whole lines."""
+        self.stamp.check()
+        line = start = 0
+        for data in self._blocks():
+            text, notes = csv_tables.as_utf8(self.path, data, self.options.encoding)
+            if line == 0:
+                looks = self._looks = look_at(self.path, text, self.options)
+                arrow_tables.refuse_twins(self.path, looks.names)
+                self._notes = [*notes, *looks.notes]
+            else:
+                looks = replace(self._looks, start=0, line=line)
+            line = (line or 1) + data.count(b"\n")
+            if not text[looks.start :].strip():
+                continue
+            reader = csv_tables.TextReader(self.path, text, looks, self.options.decimal)
+            table = self._table(reader, start)
+            start += len(table)
+            yield Part(table, lambda rows, r=reader: r.read_texts(r.looks.names).take(rows))
+
+    def joined(self, kept: list[Any]) -> Table:
+        """Return rows of texts as one table, whose types are those of all of them together."""
+        import pyarrow
+        from pyarrow import csv
+
+        written = io.BytesIO()
+        looks = replace(self._looks, start=0, line=1, spaced=False)
+        mark = csv.WriteOptions(include_header=False, delimiter=looks.delimiter)
+        tables = [table.select(looks.names) for table in kept]
+        csv.write_csv(pyarrow.concat_tables(tables), written, mark)
+        reader = csv_tables.TextReader(self.path, written.getvalue(), looks, self.options.decimal)
+        table = csv_tables.table_of_text(reader, self.budget, ends=self._ends)
+        return replace(table, notes=[*self._notes, *table.notes])
+
+    def _table(self, reader: csv_tables.TextReader, start: int) -> Table:
+        try:
+            table = csv_tables.table_of_text(reader, self.budget, first_row=start, ends=self._ends)
+        except TooLargeError as error:
+            raise TableError(f"{self.path} was not read: {error}.") from error
+        if self._ends is None:
+            self._ends = len(table.names) < len(reader.looks.names)
+            self._notes += table.notes if self._ends else []
+        marks = [text for text in table.notes if "decimal" in text]
+        if marks and self.options.decimal is None:
+            raise TableError(
+                f"{marks[0].partition(' (decimal=')[0]}, and a file that is read in parts has to "
+                "say so from the start: give decimal=',' or decimal='.', or allow more --memory."
+            )
+        return replace(table, notes=self._notes, first_row=start)
+
+    def _blocks(self) -> Iterator[bytes]:
+        """Yield whole lines; line ends within quotes end no line."""
+        step = max(self.part_bytes, _FEWEST_BYTES)
+        held = b""
+        with self.path.open("rb") as file:
+            if file.read(2) in (b"\xff\xfe", b"\xfe\xff") or self._is_wide():
+                raise TableError(
+                    f"{self.path} is in the encoding UTF-16, and does not fit in --memory: write "
+                    "it in UTF-8, or allow more memory."
+                )
+            file.seek(0)
+            while data := file.read(step):
+                held += data
+                end = _end_of_lines(held)
+                if end:
+                    yield held[:end]
+                    held = held[end:]
+                elif len(held) > _LONGEST_ROW:
+                    raise TableError(
+                        f"{self.path} has a row of more than {_LONGEST_ROW >> 20} MiB, or a quote "
+                        "that is not closed."
+                    )
+        if held.strip():
+            yield held
+
+    def _is_wide(self) -> bool:
+        """Return whether the encoding has no line ends of one byte."""
+        name = (self.options.encoding or "").lower().replace("-", "").replace("_", "")
+        return name.startswith(("utf16", "utf32"))
+
+
+def _end_of_lines(data: bytes) -> int:
+    """Return where the last whole line ends, 0 if there is none."""
+    end = data.rfind(b"\n") + 1
+    quotes = data.count(b'"', 0, end)
+    while end and quotes % 2:
+        before = data.rfind(b"\n", 0, end - 1) + 1
+        quotes -= data.count(b'"', before, end)
+        end = before
+    return end
+
+
+class NumpyParts(PartFile):
+    """``.npy`` files."""
+
+    def __init__(self, path: Path, options: ReadOptions, part_bytes: int, memory: int) -> None:
+        super().__init__(path, options, part_bytes, memory)
+        for option in ("rows", "decimal", "encoding", "header"):
+            if getattr(options, option) is not None:
+                raise TableError(f"{option}: {path} is a NumPy array, which has none.")
+
+    @staticmethod
+    def needs(path: Path) -> int:
+        """Return twice the size of the file: numbers are checked, and filled in."""
+        return 2 * path.stat().st_size
+
+    def parts(self) -> Iterator[Part]:
+        """Yield a part per block of rows."""
+        self.stamp.check()
+        with self.path.open("rb") as file:
+            try:
+                shape, columns_first, dtype = arrays.read_header(file, self.stamp.size)
+            except arrays.UnreadableError as error:
+                raise TableError(f"{self.path} cannot be read as a NumPy file: {error}.") from error
+            if columns_first and len(shape) > 1:
+                raise TableError(
+                    f"{self.path} holds its numbers column by column, and does not fit in "
+                    "--memory: save it row by row (numpy.ascontiguousarray), or allow more memory."
+                )
+            width = int(np.prod(shape[1:]))
+            rows = max(1, self.part_bytes // (8 * max(1, width)))
+            for first in range(0, shape[0] if shape else 0, rows):
+                n = min(rows, shape[0] - first)
+                values = np.fromfile(file, dtype, n * width)
+                if len(values) < n * width:
+                    raise TableError(f"{self.path} was cut short while it was read.")
+                array = values.reshape(n, *shape[1:])
+                table = replace(arrays.table_of_array(self.path, array), first_row=first)
+                yield Part(table, lambda some, held=array: held[some])
+
+    def joined(self, kept: list[Any]) -> Table:
+        """Return rows of arrays as one table."""
+        if len({array.shape[1:] for array in kept}) > 1:
+            shapes = shortened([array.shape[1:] for array in kept])
+            raise TableError(f"the rows of {self.path} and of the other files differ: {shapes}.")
+        return arrays.table_of_array(self.path, np.concatenate(kept))
+
+
+#: How files are read in parts, by their ending.
+KINDS: dict[str, type[PartFile]] = {
+    ".parquet": ParquetParts, ".feather": ArrowParts, ".arrow": ArrowParts,
+    ".csv": TextParts, ".tsv": TextParts, ".txt": TextParts, ".npy": NumpyParts,
+}  # fmt: skip
