@@ -2,7 +2,7 @@
 
 - ``tables``: rows, column names, features and labels from files of all kinds.
 - ``models``: fitted models, each with a record of how it was made.
-- ``results``: predictions, rows, codes and images.
+- ``results``: predictions, rows, codes and images; ``result_parts``: written a part at a time.
 - ``writing``: files that are complete or absent, and what they may replace; ``locking``: one
   writer at a time for files that grow.
 """

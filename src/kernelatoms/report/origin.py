@@ -140,9 +140,7 @@ def left_out_words(source: RowsOfFile, n_rows: int, labelled: bool) -> str:
     )
 
 
-def rows_of_file(
-    table: Any, record: Any, X: Any, kept: Any, sample: Any = None
-) -> RowsOfFile:
+def rows_of_file(table: Any, record: Any, X: Any, kept: Any, sample: Any = None) -> RowsOfFile:
     """Return which rows of a file, all or ``kept``, a page shows, and the share learned from.
 
     ``sample`` says which rows of a larger table the table holds.
