@@ -1,7 +1,6 @@
 """Tables larger than ``--memory``: the same answers as in memory, a part of the rows at a time."""
 
 import json
-import resource
 import subprocess
 import sys
 
@@ -333,7 +332,7 @@ def broken(path, row, column, value):
 @pytest.mark.parametrize(
     ("value", "said"),
     [("many", "holds numbers and words: 'many' in row 777 (line 779)"),
-     ("inf", "column 'p4' is infinite in row 777"), ("3,5", "uses commas in numbers")],
+     ("inf", "column 'p4' is infinite in row 777"), ("3,5", "'3,5' in row 777")],
 )  # fmt: skip
 def test_a_bad_value_in_a_later_part_is_named(run, digits, tmp_path, value, said):
     fit_lkdl(run, "digits.csv", "--label", "digit", "--model", "lkdl-images")
@@ -408,7 +407,7 @@ sys.exit(code)
 
 
 def test_peak_memory_does_not_grow_with_the_file(run, tmp_path, rng):
-    """Of 20 MB and 150 MB of numbers, with 50 MB to use."""
+    """Of 20 MB and 150 MB of numbers, with 15 MB to use."""
     X = rng.normal(size=(1000, 32)).astype(np.float32)
     np.save(tmp_path / "few.npy", X)
     fit_lkdl(run, "few.npy", "--model", "MOD")
@@ -421,11 +420,11 @@ def test_peak_memory_does_not_grow_with_the_file(run, tmp_path, rng):
         del columns, table
         child = subprocess.run(
             [sys.executable, "-c", CHILD, "encode", str(tmp_path / "model.skops"), str(path),
-             "-o", str(tmp_path / "codes.npz"), "--memory", "30MB"],
-            capture_output=True, text=True, check=True,
+             "-o", str(tmp_path / "codes.npz"), "--memory", "15MB"],
+            capture_output=True, text=True,
         )  # fmt: skip
+        assert child.returncode == 0, child.stderr
         assert "it is read in parts" in child.stderr
         peaks.append(int(child.stdout.split()[-1]) * (1 if sys.platform == "darwin" else 1024))
         path.unlink()
-    assert peaks[1] < peaks[0] + 50e6
-    assert resource.RUSAGE_SELF == 0
+    assert peaks[1] < peaks[0] + 50e6  # read as a whole: 300e6 more
