@@ -7,6 +7,7 @@
 - ``numbers``: coding and learning at extremes, against numpy.
 - ``codec``: compressed files, damaged, rewritten by somebody who knows the format, or made up.
 - ``kills``: commands killed and interrupted at random moments.
+- ``checkpoints``: fits with a checkpoint, killed at random moments, go on to the same bits.
 - ``mutations``: how bytes and JSON are damaged.
 
 ``make fuzz`` runs models, tables, numbers and codec for some minutes and prints its seed;

@@ -87,6 +87,9 @@ def bits(value):
         return [bits(part) for part in value]
     if isinstance(value, str | int | float | bool | np.generic | type(None)):
         return repr(value)
+    if isinstance(value, np.random.RandomState):
+        name, words, *numbers = value.get_state()
+        return name, bits(words), [float(number) for number in numbers]
     return pickle.dumps(value)
 
 

@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 # in ``__init__.pyi``, which ``python tests/house/public_stub.py`` writes.
 _HOMES = {name: entry.module for name, entry in ESTIMATORS.items()} | {
     "AtomNumbers": "estimators.inspection.atom_numbers",
+    "Checkpoint": "files.checkpoints",
     "Explanation": "estimators.inspection.explanation",
     "PRESETS": "estimators.presets",
     "Preset": "estimators.presets",

@@ -56,6 +56,7 @@ from kernelatoms.estimators.presets import PRESETS as PRESETS
 from kernelatoms.estimators.presets import Preset as Preset
 from kernelatoms.estimators.presets import default_preset as default_preset
 from kernelatoms.estimators.presets import make_preset as make_preset
+from kernelatoms.files.checkpoints import Checkpoint as Checkpoint
 from kernelatoms.files.models.model_file import load_model as load_model
 from kernelatoms.files.models.model_file import save_model as save_model
 from kernelatoms.rows.opening import open_rows as open_rows

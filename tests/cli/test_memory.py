@@ -370,7 +370,9 @@ def test_a_file_is_never_written_over_itself(run, digits, tmp_path):
 
 
 def test_decimal_commas_are_asked_for(run, tmp_path, rng):
-    rows = [f"{x:.2f};{y}".replace(".", ",") for x, y in zip(rng.normal(size=9000) + 5, "ab" * 4500)]
+    rows = [
+        f"{x:.2f};{y}".replace(".", ",") for x, y in zip(rng.normal(size=9000) + 5, "ab" * 4500)
+    ]
     (tmp_path / "t.csv").write_text("\n".join(["x;y", *rows]) + "\n")
     code, _, err = run("fit", "t.csv", "--label", "y", *SMALL)
     assert code == 2
@@ -407,12 +409,12 @@ sys.exit(code)
 
 
 def test_peak_memory_does_not_grow_with_the_file(run, tmp_path, rng):
-    """Of 20 MB and 150 MB of numbers, with 15 MB to use."""
+    """Of 50 MB and 150 MB of numbers, with 15 MB to use."""
     X = rng.normal(size=(1000, 32)).astype(np.float32)
     np.save(tmp_path / "few.npy", X)
     fit_lkdl(run, "few.npy", "--model", "MOD")
     peaks = []
-    for n_rows in (80_000, 600_000):
+    for n_rows in (200_000, 600_000):
         columns = {f"{i}": np.resize(X[:, i], n_rows).astype(np.float64) for i in range(32)}
         path = tmp_path / f"{n_rows}.parquet"
         table = pyarrow.table(columns)

@@ -4,9 +4,12 @@ import dataclasses
 
 import numpy as np
 import pytest
+import scipy.sparse
+from hypothesis import given
+from hypothesis import strategies as st
 
 from contracts.problem import ProblemContract
-from kernelatoms.coding.codes import DenseCodes, PaddedCodes, stack_rows
+from kernelatoms.coding.codes import DenseCodes, PaddedCodes, dense_as_csr, stack_rows
 from kernelatoms.coding.problem import GivenProblem, KernelProblem, LinearProblem
 from kernelatoms.features.expansion import Expansion
 from kernelatoms.similarity import make_kernel
@@ -139,3 +142,19 @@ def test_local_gram_matrices_refuse_kernel_values_that_vanish():
     problem = KernelProblem(np.ones((1, 2), np.float32), Expansion(make_kernel("linear"), atoms))
     with pytest.raises(ValueError, match="underflows float32"):
         problem.local(0, 1, np.array([[0, 2, -1]], np.int32))
+
+
+@given(
+    seed=st.integers(0, 2**31), n=st.integers(0, 40), n_atoms=st.integers(1, 9),
+    dtype=st.sampled_from([np.float32, np.float64]), share=st.sampled_from([0.0, 0.5, 1.0]),
+)  # fmt: skip
+def test_matrices_of_dense_codes(seed, n, n_atoms, dtype, share):
+    rng = np.random.default_rng(seed)
+    weights = rng.standard_normal((n, n_atoms)) * (rng.random((n, n_atoms)) < share)
+    weights = weights.astype(dtype)
+    found, expected = dense_as_csr(weights), scipy.sparse.csr_array(weights)
+    for name in ("indptr", "indices", "data"):
+        one, other = getattr(found, name), getattr(expected, name)
+        np.testing.assert_array_equal(one, other)
+        assert one.dtype == other.dtype
+    assert found.shape == expected.shape

@@ -19,8 +19,8 @@ def on_threads(monkeypatch):
     """Call a function on each number of threads, with small blocks; all results must be equal."""
     for module in (values, scale):
         monkeypatch.setattr(module, "_AT_ONCE", 2000)
-    monkeypatch.setattr(row_coding, "_VALUES_AT_ONCE", 2000)
-    monkeypatch.setattr(row_coding, "_LOCAL_VALUES_AT_ONCE", 2000)
+    for name in ("_VALUES_AT_ONCE", "_GRAM_VALUES_AT_ONCE", "_ATOM_VALUES_AT_ONCE"):
+        monkeypatch.setattr(row_coding, name, 2000)
 
     def call(function):
         found = []

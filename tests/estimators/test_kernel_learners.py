@@ -22,7 +22,7 @@ from kernelatoms.coding import omp
 from kernelatoms.coding.problem import LinearProblem
 from kernelatoms.features.coordinates import exact_coordinates, pivoted_cholesky
 from kernelatoms.learning.ksvd import KSVDUpdate
-from kernelatoms.learning.mod import LeastSquares
+from kernelatoms.learning.mod import LeastSquares, best_dictionaries
 from kernelatoms.learning.state import unit_rows
 from kernelatoms.similarity import make_kernel
 from oracles import kernel_learning as book
@@ -75,15 +75,16 @@ def test_the_textbook_pass_by_pass(name, parameters, method, rng):
         W = book.code_all(K, A, n_nonzero)
         np.testing.assert_allclose(codes.to_dense(), W.T, atol=1e-5 * np.sqrt(scale))
         np.testing.assert_allclose(codes.error.sum(), book.objective(K, A, W), rtol=1e-6)
-        update = KSVDUpdate(exact=True) if method == "ksvd" else LeastSquares()
-        D, codes, *_ = update.apply(coordinates.rows, codes, D)
         if method == "ksvd":
+            D, objective, *_ = KSVDUpdate(exact=True).apply(coordinates.rows, codes, D)
             A, W = book.kernel_ksvd_pass(K, A, W)
         else:
-            A = book.kernel_mod(K, W)
-            W = codes.to_dense().T
+            sums = LeastSquares().sums(coordinates.rows, codes)
+            [(D, norms, sums)] = best_dictionaries([sums], [D])
+            objective = sums.objective(D)
+            A, W = book.kernel_mod(K, W), (codes.to_dense() * norms).T
         np.testing.assert_allclose(
-            codes.error.sum(), book.objective(K, A, W), rtol=1e-5, atol=1e-10 * scale
+            objective, book.objective(K, A, W), rtol=1e-5, atol=1e-10 * scale
         )
         ours = coordinates.rows @ D.T  # <phi(x), d>, which knows atoms up to their sign
         np.testing.assert_allclose(np.abs(ours), np.abs(K @ A), atol=2e-4 * np.sqrt(scale))

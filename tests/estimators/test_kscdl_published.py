@@ -11,8 +11,9 @@ from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils.estimator_checks import check_estimator
 
 from kernelatoms import KSCDL, ClassDictionaryClassifier, load_model, save_model, sparse_encode
-from kernelatoms.coding import OMP, GivenProblem, LinearProblem
+from kernelatoms.coding import OMP, GivenProblem
 from kernelatoms.coding.lasso import fksc, ksc
+from kernelatoms.coding.problem import linear_problems
 from kernelatoms.coding.pursuits import KSC
 from kernelatoms.learning.loop import learn
 from kernelatoms.learning.runs import UpdateResult
@@ -109,7 +110,7 @@ class Halving:
     accepts = (OMP,)
 
     def apply(self, rows, codes, dictionary):
-        return UpdateResult(dictionary / 2, codes, 1.0)
+        return UpdateResult(dictionary / 2, 1.0)
 
     def new_atoms(self, rows):
         return None
@@ -121,8 +122,7 @@ def test_the_change_is_measured_by_the_atoms_before_the_pass(change_tol, n_passe
     X = np.eye(3)
     state = LearnerState.start(X)
     learn(
-        lambda atoms: LinearProblem(X, atoms), X, OMP(1), Halving(), state, max_iter=3, tol=0,
-        change_tol=change_tol,
+        linear_problems, X, OMP(1), Halving(), state, max_iter=3, tol=0, change_tol=change_tol
     )  # fmt: skip
     assert len(state.objective) == n_passes
 

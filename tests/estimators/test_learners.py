@@ -76,6 +76,49 @@ class TestMOD(LinearLearnerContract):
             MOD(forget=forget).partial_fit(rng.standard_normal((20, 4)))
 
 
+class TestBatchesOfKSVD:
+    def test_are_those_of_mod_with_fading_sums(self, rng):
+        X = rng.standard_normal((400, 8))
+        options = {"n_atoms": 16, "n_nonzero_coefs": 3, "random_state": 0}
+        ksvd, mod = KSVD(**options), MOD(**options)
+        for t, batch in enumerate(np.split(X, 8), start=1):
+            ksvd.partial_fit(batch)
+            mod.set_params(forget=(1 - 1 / t) ** 3 or None).partial_fit(batch)
+            np.testing.assert_array_equal(ksvd.components_, mod.components_)
+            np.testing.assert_array_equal(ksvd.objective_, mod.objective_)
+        assert "(1 - 1/t)^3" in KSVD.__doc__
+
+    def test_after_fit_add_to_it(self, rng):
+        """A few rows hardly change what many have taught, though sweeps keep no sums of them."""
+        X = rng.standard_normal((500, 8))
+        ksvd = KSVD(n_atoms=16, n_nonzero_coefs=3, random_state=0).fit(X)
+        before, reached = ksvd.components_, ksvd.objective_[ksvd.best_pass_]
+        ksvd.partial_fit(rng.standard_normal((5, 8)))
+        assert np.abs(np.vecdot(before, ksvd.components_)).min() > 0.9
+        assert np.abs(ksvd.components_ - before).max() > 1e-6
+        assert 0.5 * reached < ksvd.objective_[0] < 1.5 * reached
+
+    def test_fit_forgets_them(self, rng):
+        X = rng.standard_normal((50, 6))
+        clean = KSVD(n_atoms=8, random_state=0).fit(X)
+        again = KSVD(n_atoms=8, random_state=0).partial_fit(X[::-1]).fit(X)
+        np.testing.assert_array_equal(again.components_, clean.components_)
+
+    def test_may_start_from_sums_of_rows(self, rng):
+        ksvd = KSVD(n_atoms=12, n_nonzero_coefs=2, init="sums", random_state=0)
+        ksvd.partial_fit(rng.standard_normal((8, 6)))
+        assert ksvd.components_.shape == (12, 6)
+
+    def test_learn(self, rng):
+        X, held_out = rng.standard_normal((2000, 12)), rng.standard_normal((300, 12))
+        ksvd = KSVD(n_atoms=24, n_nonzero_coefs=3, random_state=0)
+        errors = []
+        for batch in np.split(X, 20):
+            codes = ksvd.partial_fit(batch).transform(held_out)
+            errors.append(((held_out - ksvd.inverse_transform(codes)) ** 2).sum())
+        assert np.mean(errors[-5:]) < 0.95 * errors[0]
+
+
 def test_l1_batches_fade_by_the_power_that_the_docstring_names(rng):
     X = rng.standard_normal((60, 8))
     mod = MOD(n_atoms=12, alpha=0.5, random_state=0)

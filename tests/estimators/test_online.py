@@ -8,7 +8,15 @@ from sklearn.datasets import load_digits
 from sklearn.utils.estimator_checks import check_estimator
 
 import oracles.linearize
-from kernelatoms import KSVD, MOD, ClassDictionaryClassifier, KernelLinearizer, nystrom_error
+from kernelatoms import (
+    KSCDL,
+    KSVD,
+    MOD,
+    ClassDictionaryClassifier,
+    KernelKSVD,
+    KernelLinearizer,
+    nystrom_error,
+)  # fmt: skip
 
 OPTIONS = {"n_atoms": 12, "n_nonzero_coefs": 3, "random_state": 0}
 
@@ -240,9 +248,9 @@ def test_a_batch_that_fails_leaves_all_as_it_was(labelled):
 
 def test_who_cannot_learn_from_batches_says_so(labelled):
     X, y = labelled
-    assert not hasattr(ClassDictionaryClassifier(), "partial_fit")
+    assert not hasattr(ClassDictionaryClassifier(KernelKSVD()), "partial_fit")
     with pytest.raises(AttributeError, match="partial_fit"):
-        ClassDictionaryClassifier(KSVD()).partial_fit(X, y)
+        ClassDictionaryClassifier(KSCDL()).partial_fit(X, y)
     with pytest.raises(ValueError, match="calibrate=True"):
         ClassDictionaryClassifier(MOD(), calibrate=True).partial_fit(X, y)
 
@@ -264,6 +272,21 @@ def test_other_learners_dictionaries_do_not_go_on(labelled):
         model.partial_fit(X, y)
     with pytest.raises(ValueError, match="learned by KSVD"):
         model.change_coordinates(np.eye(6))
+
+
+@pytest.mark.parametrize("dictionary", [None, KSVD(6, n_nonzero_coefs=2)])
+def test_classes_learn_from_batches_by_ksvd(dictionary, labelled):
+    X, y = labelled
+    model = ClassDictionaryClassifier(dictionary, random_state=0)
+    for start in range(0, 120, 40):
+        model.partial_fit(X[start : start + 40], y[start : start + 40])
+    for label, learner in zip(model.classes_, model.dictionaries_, strict=True):
+        alone = KSVD(**learner.get_params())
+        for start in range(0, 120, 40):
+            rows = X[start : start + 40]
+            alone.partial_fit(rows[y[start : start + 40] == label])
+        np.testing.assert_array_equal(learner.components_, alone.components_)
+    assert model.score(X, y) > 0.5
 
 
 def test_parameters_set_between_batches_count_for_all_classes(labelled):

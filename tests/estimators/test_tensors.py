@@ -1054,3 +1054,57 @@ for model in (
     )  # fmt: skip
     assert run.returncode == 0, run.stderr
     assert len(run.stdout.split()) == 11
+
+
+class PowerCut(BaseException):
+    """Ends a fit."""
+
+
+class CutAfter:
+    """A callback that ends a fit when pass ``n`` (from 0) begins."""
+
+    max_propagation_depth = None
+
+    def __init__(self, n):
+        self.n = n
+
+    def setup(self, estimator, context):
+        pass
+
+    def teardown(self, estimator, context):
+        pass
+
+    def on_fit_task_begin(self, estimator, context):
+        self.n -= context.task_name == "pass"
+        if self.n < 0:
+            raise PowerCut
+
+    def on_fit_task_end(self, estimator, context):
+        return False
+
+
+KEPT = [
+    ka.KSVD(8, max_iter=4, tol=0, random_state=0),
+    ka.MOD(8, max_iter=4, tol=0, alpha=0.1, random_state=0),
+    ka.KernelKSVD(8, max_iter=4, tol=0, random_state=0),
+    ka.ClassDictionaryClassifier(ka.MOD(4, max_iter=4, tol=0), random_state=0),
+]
+
+
+@pytest.mark.parametrize("estimator", KEPT, ids=lambda one: type(one).__name__)
+def test_a_stopped_fit_goes_on_where_the_rows_are(estimator, place, tmp_path):
+    rows, y = draw(n=60)
+    X = tensor(rows, place)
+    path = tmp_path / "run.ckpt"
+    whole = clone(estimator).fit(X, y)
+    with pytest.raises(PowerCut):
+        clone(estimator).set_callbacks(CutAfter(3), ka.Checkpoint(path)).fit(X, y)
+    again = clone(estimator).set_callbacks(ka.Checkpoint(path)).fit(X, y)
+    pairs = zip(*(getattr(one, "dictionaries_", [one]) for one in (again, whole)), strict=True)
+    for one, other in pairs:
+        assert torch.equal(one.components_, other.components_)
+        np.testing.assert_array_equal(one.objective_, other.objective_)
+    if place.type == "cpu":
+        return
+    with pytest.raises(ValueError, match="device is 'cuda"):
+        clone(estimator).set_callbacks(ka.Checkpoint(path)).fit(rows, y)

@@ -11,13 +11,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import skops.io
+from sklearn.callback import ProgressBar
 from sklearn.exceptions import NotFittedError
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from forged_models import archive_of
-from kernelatoms import KSVD, MOD, ClassDictionaryClassifier, KernelLinearizer
+from kernelatoms import KSVD, MOD, Checkpoint, ClassDictionaryClassifier, KernelLinearizer
 from kernelatoms.files.models import model_file
 from kernelatoms.files.models.model_file import (
     FORMAT_VERSION,
@@ -44,6 +45,20 @@ def make_classifier():
         KernelLinearizer("rbf", random_state=0),
         ClassDictionaryClassifier(KSVD(8, n_nonzero_coefs=2), random_state=0),
     )
+
+
+def test_callbacks_of_fit_are_no_part_of_a_file(rng, tmp_path):
+    X, y = make_data(rng)
+    checkpoint = Checkpoint(tmp_path / "run.ckpt")
+    pipeline = make_classifier()
+    pipeline[-1].set_callbacks(checkpoint)
+    pipeline.fit(X, y)
+    for model in (pipeline, KSVD(4).set_callbacks(ProgressBar()).fit(X)):
+        save_model(model, tmp_path / "model.skops")
+        again = load_model(tmp_path / "model.skops")[0]
+        last, was = (one[-1] if model is pipeline else one for one in (again, model))
+        assert not hasattr(last, "_skl_callbacks")
+        assert was._skl_callbacks
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from kernelatoms.learning.fddl import (
     improved_atoms,
     learn_fisher,
     objective,
+    start_fisher,
     with_replaced,
 )
 from oracles.supervised import fisher_codes, fisher_objective
@@ -29,6 +30,10 @@ def case(rng, sizes=(9, 6, 12), atoms=(4, 3, 5), n_features=7):
     D = rng.standard_normal((len(owners), n_features))
     D /= np.linalg.norm(D, axis=1, keepdims=True)
     return Labelled(X, labels, owners), D
+
+
+def learnt(data, D, weights, **options):
+    return learn_fisher(data, start_fisher(data, D, weights), weights, **options)
 
 
 def sparse_codes(rng, n, m):
@@ -145,10 +150,10 @@ class TestLearning:
             def begin_pass(self):
                 pass
 
-            def end_pass(self, state):
+            def end_pass(self, state, is_last):
                 seen.append(oracle(data, state.dictionary, state.codes, weights))
 
-        state = learn_fisher(data, D, weights, max_iter=8, tol=0, observer=Observer())
+        state = learnt(data, D, weights, max_iter=8, tol=0, observer=Observer())
         np.testing.assert_allclose(state.objective, seen)
         assert len(seen) == 8
         assert (np.diff(state.objective) <= 1e-9 * state.objective[0]).all()
@@ -161,10 +166,10 @@ class TestLearning:
             def begin_pass(self):
                 pass
 
-            def end_pass(self, state):
+            def end_pass(self, state, is_last):
                 return len(state.objective) == 2
 
         weights = Weights(0.2, 0.001, 1.0)
-        state = learn_fisher(data, D, weights, max_iter=9, tol=0, observer=Stop())
+        state = learnt(data, D, weights, max_iter=9, tol=0, observer=Stop())
         assert len(state.objective) == 2
-        assert len(learn_fisher(data, D, weights, max_iter=50, tol=0.5).objective) == 4
+        assert len(learnt(data, D, weights, max_iter=50, tol=0.5).objective) == 4

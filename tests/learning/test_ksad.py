@@ -1,5 +1,7 @@
 """K-SAD's codes and objective against formulas, term by term."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -15,6 +17,7 @@ from kernelatoms.learning.ksad import (
     Weights,
     learn_ksad,
     ridge_of,
+    start_ksad,
     within_class_metric,
 )
 from kernelatoms.learning.loop import learn
@@ -28,6 +31,10 @@ def case(seed, n=40, k=6, n_classes=3, dtype=np.float64):
     X = rng.standard_normal((len(labels), k)) + 0.5 * rng.standard_normal((n_classes, k))[labels]
     X = X.astype(dtype)
     return X, labels, orthonormal_start(X, k, np.random.RandomState(rng.integers(2**31)))
+
+
+def learnt(X, labels, Z, weights, **options):
+    return learn_ksad(X, labels, start_ksad(X, Z, weights), weights, **options)
 
 
 @given(seed=st.integers(0, 2**31), ridge=st.sampled_from([0.01, 1.0]))
@@ -94,7 +101,7 @@ def test_the_ridge_is_twice_the_weight_and_a_share_of_the_scatter(scatter, rng):
 def test_with_scatter_as_numbers_the_objective_is_real_and_never_rises(seed, fisher, dtype):
     X, labels, Z = case(seed, dtype=dtype)
     weights = Weights(0.2, fisher, 2 * fisher + 0.1)
-    state = learn_ksad(X, labels, Z, weights, max_iter=6, tol=0, scatter="scalar")
+    state = learnt(X, labels, Z, weights, max_iter=6, tol=0, scatter="scalar")
     term, eps = oracles.ksad.scalar_discrimination, float(np.finfo(dtype).eps)
     parts = (part.T.astype(float) for part in (X, state.dictionary, state.codes))
     J = oracles.ksad.objective(*parts, labels, *weights, term)
@@ -102,7 +109,7 @@ def test_with_scatter_as_numbers_the_objective_is_real_and_never_rises(seed, fis
     assert state.objective[-1] == pytest.approx(J, abs=slack)
     assert np.all(np.diff(state.objective) <= slack)
     # The term counts: codes are not those of the plain learner.
-    plain = learn_ksad(X, labels, Z, weights._replace(fisher=0.0), max_iter=6, tol=0)
+    plain = learnt(X, labels, Z, weights._replace(fisher=0.0), max_iter=6, tol=0)
     assert np.abs(state.codes - plain.codes).max() > 0
 
 
@@ -157,12 +164,12 @@ def test_the_objective_recorded_is_real_and_never_rises(dtype, fisher, rng):
         def begin_pass(self):
             pass
 
-        def end_pass(self, state):
+        def end_pass(self, state, is_last):
             atoms.append(state.dictionary.astype(np.float64))
             codes.append(state.codes.astype(np.float64))
             return False
 
-    state = learn_ksad(X, labels, Z, weights, max_iter=12, tol=0, observer=Observer())
+    state = learnt(X, labels, Z, weights, max_iter=12, tol=0, observer=Observer())
     assert len(state.objective) == 12
     close = 1e-12 if dtype == np.float64 else 1e-5
     eps = float(np.finfo(dtype).eps)
@@ -185,13 +192,13 @@ def test_a_fixed_step_would_raise_it(rng):
         Q = oracles.ksad.step(X.T, Z.T, Q.T, labels, *weights, 1.0).T
         J.append(oracles.ksad.objective(X.T, Z.T, Q.T, labels, *weights))
     assert np.diff(J).max() > 1e-3
-    state = learn_ksad(X, labels, Z, weights, max_iter=10, tol=0)
+    state = learnt(X, labels, Z, weights, max_iter=10, tol=0)
     assert np.diff(state.objective).max() <= 1e-8 * abs(state.objective[0])
 
 
 def test_without_discrimination_it_is_the_unsupervised_learner(rng):
     X, labels, Z = case(rng)
-    one = learn_ksad(X, labels, Z, Weights(0.4, 0.0, 1.0), max_iter=6, tol=0)
+    one = learnt(X, labels, Z, Weights(0.4, 0.0, 1.0), max_iter=6, tol=0)
     other = LearnerState.start(Z)
     learn(
         linear_problems, X, Threshold(0.2), Procrustes(0.4),
@@ -206,7 +213,7 @@ def test_without_discrimination_it_is_the_unsupervised_learner(rng):
 def test_learning_stops_when_it_settles_or_is_told_to(rng):
     X, labels, Z = case(rng)
     weights = Weights(0.4, 50.0, 1.0)  # its objective is negative
-    short = learn_ksad(X, labels, Z, weights, max_iter=50, tol=0.9)
+    short = learnt(X, labels, Z, weights, max_iter=50, tol=0.9)
     J = np.array(short.objective)
     assert J[0] < 0
     assert 4 <= len(J) < 50
@@ -235,3 +242,18 @@ def test_classes_of_one_row_have_no_metric(rng):
     assert within_class_metric(twice, np.repeat(np.arange(5), 2), 0.01) is None
     twice[0] += 0.1
     assert within_class_metric(twice, np.repeat(np.arange(5), 2), 0.01) is not None
+
+
+def test_the_curvature_of_the_last_step_is_part_of_the_state(rng):
+    """A run that goes on from a state begins its search where the last step ended."""
+    X, labels, Z = case(rng)
+    weights = Weights(0.2, 0.01, 0.5)
+    start = start_ksad(X, Z, weights)
+    assert start.curvature == 1
+    codes = []
+    for curvature in (1.0, 16.0):
+        state = replace(start, objective=[], curvature=curvature)
+        learn_ksad(X, labels, state, weights, max_iter=1, tol=0)
+        assert state.curvature >= curvature / 2
+        codes.append(state.codes)
+    assert (codes[0] != codes[1]).any()

@@ -60,7 +60,7 @@ def test_every_pass_is_orthonormal_and_the_objective_falls(dtype, l1, rng):
         def begin_pass(self):
             pass
 
-        def end_pass(self, state):
+        def end_pass(self, state, is_last):
             seen.append(apart(state.dictionary))
             return False
 

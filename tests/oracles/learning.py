@@ -8,6 +8,12 @@ def mod(X, W):
     return np.linalg.pinv(W) @ X
 
 
+def overstep(X, D, W):
+    """One and a half times the step from D to the least-squares dictionary, at unit norm."""
+    D = D + 1.5 * (mod(X, W) - D)
+    return D / np.linalg.norm(D, axis=1, keepdims=True)
+
+
 def ksvd_sweep(X, D, W):
     """K-SVD with a full SVD an atom; returns new D and W."""
     D, W = D.copy(), W.copy()

@@ -190,6 +190,18 @@ def test_an_index_of_pandas_is_no_column(tmp_path):
         open_rows(tmp_path / "x.csv")
 
 
+def test_empty_files_are_left_out(suffix, tmp_path):
+    whole = {"u": X[:, 0], "v": X[:, 1]}
+    for name, columns in (("a", {k: v[:0] for k, v in whole.items()}), ("b", whole)):
+        write_table(f"{name}{suffix}", tmp_path, columns)
+    np.testing.assert_array_equal(open_rows(f"{tmp_path}/*{suffix}").collect(), X[:, :2])
+    if suffix != ".csv":
+        empty = pyarrow.array([], pyarrow.list_(pyarrow.float64()))
+        write_table(f"a{suffix}", tmp_path, {"v": empty})
+        write_table(f"b{suffix}", tmp_path, {"v": list(X)})
+        np.testing.assert_array_equal(open_rows(f"{tmp_path}/*{suffix}").collect(), X)
+
+
 # Names of files
 
 
@@ -402,6 +414,7 @@ def test_dicts_and_labels():
     assert open_rows(Items({"a": [1, 2, 3]}, {"a": [4, 5, 6]})).collect().shape == (2, 3)
     single = Items({"image": [[1, 2], [3, 4]], "y": 0}, {"image": [[5, 6], [7, 8]], "y": 1})
     assert open_rows(single, label="y").collect().tolist() == [[1, 2, 3, 4], [5, 6, 7, 8]]
+    assert open_rows([{"a": 1, "b": 2}, {"b": 4, "a": 3}]).collect().tolist() == [[1, 2], [3, 4]]
     assert open_rows(Items([1, 2], (3, 4))).collect().tolist() == [[1, 2], [3, 4]]
 
 
@@ -433,22 +446,32 @@ def test_iterables_that_change_their_length():
     with pytest.raises(TypeError, match="not been counted"):
         len(rows)
     assert rows.count() == 30
+    starts = []
     for other in (X[:-1], np.vstack([X, X])):
         items.X = other
         with pytest.raises(ValueError, match="there were 30 and there are now"):
-            rows.reduce(lambda block, start: 0, block_rows=7)
+            rows.reduce(lambda block, start: starts.append(start), block_rows=7, add=None)
+    assert max(starts) <= 28  # no block of the rows that are too many
 
 
 # Samples
 
 
 def test_draws_of_many_rows():
+    class Draws(np.random.RandomState):
+        def permutation(self, n):
+            raise AssertionError("so many numbers are not shuffled")
+
     n = 10**8
-    drawn = draw(n, 20_000, np.random.RandomState(0))
-    assert len(np.unique(drawn)) == 20_000
+    drawn = draw(n, 100_000, Draws(0))
+    # In the order in which they were drawn; a number that comes again is left out.
+    first = list(dict.fromkeys(np.random.RandomState(0).randint(0, n, 100_000).tolist()))
+    assert len(first) < 100_000
+    assert drawn[: len(first)].tolist() == first
+    assert len(np.unique(drawn)) == 100_000
     assert drawn.min() >= 0
     assert drawn.max() < n
-    again = draw(n, 20_000, np.random.RandomState(0))
+    again = draw(n, 100_000, np.random.RandomState(0))
     np.testing.assert_array_equal(drawn, again)
     assert abs(drawn.mean() / n - 0.5) < 0.02
     # A draw that repeats.

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from kernelatoms.engine.cpu.threads import each, is_at_work
 from kernelatoms.rows import ArrayRows, RowSource, TreeSum, tree
 from kernelatoms.rows.prefetch import Prefetch
+from kernelatoms.rows.reduction import _Node
 from oracles.row_sums import tree_sum
 
 
@@ -43,6 +44,7 @@ class Slow(RowSource):
                 del block
         finally:
             self.closed += 1
+            self.closed_by = threading.current_thread().name
 
 
 class Held(np.ndarray):
@@ -84,6 +86,24 @@ def test_sums_in_any_order_are_those_of_the_tree(n, seed):
     assert total.total(n) == tree_sum(results) == levels[0]
 
 
+def test_a_result_that_comes_when_another_thread_has_just_looked_is_added():
+    class Late(dict):
+        """Another thread brings result 1 when it was looked for and not found."""
+
+        def __contains__(self, number):
+            found = super().__contains__(number)
+            if number == 1 and not found:
+                total.push(1, 20)  # this thread still has the turn
+            return found
+
+    total = TreeSum(lambda a, b: a + b)
+    total._nodes[0, 0] = node = _Node()
+    node.waiting = Late()
+    total.push(0, 10)
+    total.push(2, 30)
+    assert total.total(3) == 60
+
+
 def test_sums_do_not_depend_on_which_block_is_done_first(threads):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((1000, 5)) * 10.0 ** rng.integers(-6, 6, (1000, 1))
@@ -107,6 +127,22 @@ def test_add_may_change_its_first_argument(threads):
     total = ArrayRows(X).reduce(lambda block, start: block.sum(axis=0), block_rows=2, add=add)
     expected = tree_sum(X[i : i + 2].sum(axis=0) for i in range(0, 500, 2))
     np.testing.assert_array_equal(total, expected)
+
+
+def test_results_are_added_from_left_to_right(threads):
+    starts = ArrayRows(np.zeros((900, 1))).reduce(lambda block, start: (start,), block_rows=2)
+    assert starts == tuple(range(0, 900, 2))
+
+
+def test_blocks_of_a_device_are_worked_on_one_after_another(threads):
+    rows = ArrayRows(np.zeros((64, 2)))
+    rows._one_by_one = True
+    ids = []
+    for source in (rows, rows.map(np.negative, 2)):
+        source.reduce(
+            lambda block, start: ids.append(threading.get_ident()), block_rows=4, add=None
+        )
+    assert ids == 32 * [threading.get_ident()]
 
 
 def test_without_add_only_work_is_done(threads):
@@ -201,6 +237,7 @@ def test_blocks_are_read_ahead(threads):
     assert source.n_read == 12  # two ahead, and no more
     blocks.close()
     assert source.closed == 2
+    assert source.closed_by == "kernelatoms-reader"  # some things may be closed by who opened them
 
 
 def test_the_first_block_that_fails_is_named(threads):

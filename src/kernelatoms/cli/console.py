@@ -228,7 +228,9 @@ class FitProgress:
         """Do nothing: the bar ends with its context."""
 
     def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
-        """Show an empty bar of the right length."""
+        """Show an empty bar of the right length; it begins where a checkpoint does."""
+        if context.task_name == "pass":
+            self._done = max(self._done, context.task_id)
         if context.max_subtasks:
             self._total = context.max_subtasks
             self._on_step(self._done, self._total, self._what)

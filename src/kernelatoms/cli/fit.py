@@ -36,6 +36,8 @@ EXAMPLES = """**Examples**
 
 `kernelatoms fit patches.npy --model KSVD --set n_atoms=128 --set n_nonzero_coefs=6`
 
+`kernelatoms fit patches.npy --model MOD --set n_atoms=512 --checkpoint run.ckpt`
+
 `kernelatoms fit 'big/*.parquet' --label y --memory 2GiB`
 """
 
@@ -115,6 +117,14 @@ def fit(
             "scores.",
         ),
     ] = False,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write the state of learning there after every pass; the same command goes on "
+            "from it, to the same model.",
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seeds everything.")] = 0,
     device: opt.Device = None,
     force: opt.Force = False,
@@ -145,7 +155,18 @@ def fit(
     if label is not None and not choice.needs_label:  # a learner without classes ignores it
         dropped, label = [*dropped, label], None
     wishes = Wishes(
-        model, label, dropped, keep or [], dates, settings, scale, groups, cv, tune, seed
+        model,
+        label,
+        dropped,
+        keep or [],
+        dates,
+        settings,
+        scale,
+        groups,
+        cv,
+        tune,
+        checkpoint,
+        seed,
     )
     large = opt.open_large(data, options, memory)
     if large is not None and not large.fits:
@@ -180,6 +201,7 @@ class Wishes:
     groups: str | None
     cv: int
     tune: bool
+    checkpoint: Path | None
     seed: int
 
 
@@ -202,6 +224,7 @@ def _fit(table: Any, wishes: Wishes, output: Path) -> tuple[Any, Any, Any]:
     n_rows = min(enough, len(chosen.X))
     choice = find_choice(model)
     pipeline = make_model(choice, wishes.scale, settings, seed, chosen.image_shape, n_rows)
+    kept = checkpoint_of(wishes, pipeline, model, output)
     described = {"file": table.path.name, **chosen.describe()}
     record = chosen.record(name=model, data=described)
     say_before(chosen, record, output, pipeline)
@@ -210,14 +233,35 @@ def _fit(table: Any, wishes: Wishes, output: Path) -> tuple[Any, Any, Any]:
         chosen = drawn
         # Marks are of the rows learned from, all else is of the file.
         described = {**described, ROW_MARKS: drawn.describe()[ROW_MARKS]}
-    report = _learn(pipeline, chosen, grouped, cv=wishes.cv, tune=wishes.tune, seed=seed)
+    report = _learn(pipeline, chosen, grouped, kept, cv=wishes.cv, tune=wishes.tune, seed=seed)
     return pipeline, replace(record, data=described, fit=report), chosen
 
 
+def checkpoint_of(wishes: Wishes, pipeline: Any, model: str, output: Path) -> list[Any]:
+    """Return the callback that keeps the state of learning, if one is asked for."""
+    path = wishes.checkpoint
+    if path is None:
+        return []
+    if path.resolve() == output.resolve():
+        raise ValueError(f"--checkpoint: {path} is to be the model file, too; choose another name.")
+    if not hasattr(pipeline[-1], "set_callbacks"):
+        raise ValueError(
+            f"--checkpoint: the model {model!r} learns without passes, so there is nothing to go "
+            "on from; leave --checkpoint out, or choose a model with a dictionary, such as "
+            "--model lkdl."
+        )
+    from kernelatoms import Checkpoint
+
+    return [Checkpoint(path, on_resume=lambda words: console.note(f"{path}: {words}."))]
+
+
 def _learn(
-    pipeline: Any, chosen: Any, groups: Any, *, cv: int, tune: bool, seed: int
+    pipeline: Any, chosen: Any, groups: Any, kept: list[Any], *, cv: int, tune: bool, seed: int
 ) -> dict[str, Any]:
-    """Fit the pipeline, its sizes tuned before and scores of folds taken after, as asked."""
+    """Fit the pipeline, its sizes tuned before and scores of folds taken after, as asked.
+
+    ``kept`` are callbacks of the fit alone.
+    """
     shown: list[str] = []
     report: dict[str, Any] = {}
     with console.warnings_as_notes(shown), console.progress() as on_step:
@@ -227,7 +271,7 @@ def _learn(
         start = time.perf_counter()
         learner = pipeline[-1]
         if hasattr(learner, "set_callbacks"):
-            learner.set_callbacks(console.FitProgress(on_step, "learning"))
+            learner.set_callbacks(console.FitProgress(on_step, "learning"), *kept)
         pipeline.fit(chosen.X, chosen.y)
         report["seconds"] = round(time.perf_counter() - start, 3)
         if hasattr(learner, "set_callbacks"):

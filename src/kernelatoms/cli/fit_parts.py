@@ -18,7 +18,7 @@ _CAN = ("lkdl", "lkdl-images", "linear", "linear-images")
 
 def fit(large: Any, wishes: "Wishes", output: Any) -> tuple[Any, Any, Any]:
     """Learn from all rows; return the model, its record, and the sample as a training set."""
-    from kernelatoms.cli.fit import say_before
+    from kernelatoms.cli.fit import checkpoint_of, say_before
     from kernelatoms.files.tables.features import training_set
     from kernelatoms.files.tables.large import sample_rows
     from kernelatoms.files.tables.roles import NUMBERED
@@ -53,7 +53,8 @@ def fit(large: Any, wishes: "Wishes", output: Any) -> tuple[Any, Any, Any]:
         f"Columns are judged, and parameters chosen, on a sample of {len(chosen.X):,} of "
         f"{n_rows:,} rows."
     )
-    report, told = _learn(pipeline, large, record, chosen, known, wishes, grouped)
+    kept = checkpoint_of(wishes, pipeline, name, output)
+    report, told = _learn(pipeline, large, record, chosen, known, wishes, grouped, kept)
     told["file"] = described["file"]
     record = replace(record, data=told, fit=report)
     return pipeline, record, chosen
@@ -89,13 +90,14 @@ def _default(chosen: Any, n_rows: int) -> str:
 
 
 def _learn(
-    pipeline: Any, large: Any, record: Any, chosen: Any, known: Any, wishes: "Wishes", groups: Any
-) -> tuple[dict[str, Any], dict[str, Any]]:
+    pipeline: Any, large: Any, record: Any, chosen: Any, known: Any, wishes: "Wishes", groups: Any,
+    kept: list[Any],
+) -> tuple[dict[str, Any], dict[str, Any]]:  # fmt: skip
     """Fit the pipeline; return what is told of the fit, and of the data."""
     from kernelatoms.files.tables.large_rows import LargeRows
     from kernelatoms.files.tables.matching import about_new
 
-    X, y, kept = chosen.X, chosen.y, known.numbers >= 0
+    X, y, labelled = chosen.X, chosen.y, known.numbers >= 0
     shown: list[str] = []
     report: dict[str, Any] = {"sample_rows": len(X)}
     with console.warnings_as_notes(shown), console.progress() as on_step:
@@ -103,7 +105,7 @@ def _learn(
         if wishes.tune:
             report["tuned"] = scoring.tune_sizes(pipeline, X, y, wishes.seed, on_step)
         start = time.perf_counter()
-        rows = LargeRows(large, record, X.shape[1], kept, X.dtype)
+        rows = LargeRows(large, record, X.shape[1], labelled, X.dtype)
         on_step(0, 0, "scaling")
         seen = _fit_scalers(pipeline, X, rows, known)
         if rows.new:
@@ -111,7 +113,7 @@ def _learn(
         note = summaries.note_about_training(seen["missing"], pipeline, len(X))
         if note:
             console.note(note)
-        _fit_last(pipeline, X, rows, known, on_step)
+        _fit_last(pipeline, X, rows, known, kept, on_step)
         report["seconds"] = round(time.perf_counter() - start, 3)
         report["reads"] = rows.n_passes + 1  # with that of the survey
         report |= summaries.what_was_reached(pipeline, X, y)
@@ -148,13 +150,13 @@ def _is_scaler(step: Any) -> bool:
     return type(step).__module__.startswith("sklearn.") and hasattr(step, "partial_fit")
 
 
-def _fit_last(pipeline: Any, X: Any, rows: Any, known: Any, on_step: Any) -> None:
+def _fit_last(pipeline: Any, X: Any, rows: Any, known: Any, kept: list[Any], on_step: Any) -> None:
     """Fit the last step to what the steps before make of all rows, pass after pass."""
     learner, before = pipeline[-1], pipeline[:-1]
     first = before.transform(X[:2])
     signals = rows.map(before.transform, first.shape[1], dtype=first.dtype)
     if hasattr(learner, "set_callbacks"):
-        learner.set_callbacks(console.FitProgress(on_step, "learning"))
+        learner.set_callbacks(console.FitProgress(on_step, "learning"), *kept)
     if known.classes is None:
         learner.fit(signals)
     else:

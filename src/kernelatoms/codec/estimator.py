@@ -59,6 +59,8 @@ class KernelCodec(Estimator):
     True
     """
 
+    _instead_of_sources = "Compress files of any size by kernelatoms.compress"
+
     def __init__(
         self,
         max_error: float | None = 0.01,

@@ -103,7 +103,7 @@ class PaddedCodes(Codes):
         values = np.empty(len(indices), self.dtype, like=self.values)
 
         def work(start: int, stop: int) -> None:
-            own, part = slice(indptr[start], indptr[stop]), slice(start, stop)
+            own, part = slice(int(indptr[start]), int(indptr[stop])), slice(start, stop)
             used = self.indices[part] >= 0
             indices[own], values[own] = self.indices[part][used], self.values[part][used]
 
@@ -283,11 +283,18 @@ def row_starts(counts: NDArray[np.integer]) -> NDArray[np.int64]:
 
 def dense_as_csr(weights: Array) -> Any:
     """Return the nonzeros of a matrix as a CSR matrix."""
-    if not is_device_array(weights):
-        return scipy.sparse.csr_array(weights)
-    rows, columns = np.nonzero(weights)
-    indptr = row_starts(np.count_nonzero(weights, axis=1))
-    return as_csr(weights[rows, columns], columns, indptr, weights.shape[1])
+    engine = machine(weights)
+    indptr = row_starts(engine.map_rows(lambda rows: np.count_nonzero(rows, axis=1), weights))
+    columns = np.empty(int(indptr[-1]), np.int32, like=weights)
+    values = np.empty(len(columns), weights.dtype, like=weights)
+
+    def work(start: int, stop: int) -> None:
+        part, own = weights[start:stop], slice(int(indptr[start]), int(indptr[stop]))
+        places = np.nonzero(part)
+        columns[own], values[own] = places[1], part[places]
+
+    engine.for_blocks(len(weights), 4 * weights.shape[1], 8, work)
+    return as_csr(values, columns, indptr, weights.shape[1])
 
 
 def as_csr(

@@ -7,5 +7,7 @@
 - ``base``: ``Estimator`` and its fitted state; ``Transformer``.
 - ``presets``: ``PRESETS``, ``make_preset``, ``default_preset``: pipelines for kinds of data.
 - ``validation``: checks of rows, labels and arguments, before work starts.
+- ``kept``: how ``fit`` and its passes speak with a ``Checkpoint``; ``fit_identity``: what tells two
+  calls of ``fit`` apart.
 - ``state_checks``: checks of fitted attributes, which may come from a file.
 """

@@ -20,7 +20,10 @@ from kernelatoms.engine import Array
 from kernelatoms.estimators.devices.border import by_rows, learn
 from kernelatoms.estimators.devices.conversion import place_of, to_machine
 from kernelatoms.estimators.devices.use_device import note_use
-from kernelatoms.rows import RowSource, draw
+from kernelatoms.features.memory import gib
+from kernelatoms.learning.runs import Run, TakeRequest, run
+from kernelatoms.rows import ArrayRows, RowSource, draw
+from kernelatoms.rows.routed import class_behind
 
 #: Brings a fitted attribute to where the fitted state is: an array of numpy, or of a device.
 Bring = Callable[[Any], Any]
@@ -29,6 +32,8 @@ Class = TypeVar("Class", bound=type)
 
 # What is learned from a sample of a source sees at most so many rows, and so many bytes of them.
 _SAMPLE_ROWS, _SAMPLE_BYTES = 100_000, 1 << 28
+# The fitted states, and what ``fit`` has while it lasts and a ``Checkpoint`` is set.
+_OF_THIS_PROCESS = ("_fitted_states", "_kept")
 
 
 class Estimator(BaseEstimator):
@@ -39,6 +44,11 @@ class Estimator(BaseEstimator):
 
     #: Whether methods take rows of a device; else they take those of the CPU alone.
     _on_devices = False
+    #: What learns from a source of rows where this estimator does not.
+    _instead_of_sources = (
+        "Learn from the source with ClassDictionaryClassifier, whose dictionaries are KSVD(), "
+        "MOD(), KSAD() or KSCDL()"
+    )
 
     def _fitted(self, X: Any = None) -> Any:
         """Return the fitted state where the rows X are; where the CPU's are without them."""
@@ -66,10 +76,11 @@ class Estimator(BaseEstimator):
 
         A subclass says how it learns; others need all rows in memory.
         """
+        n_bytes = float(source.n_rows or 0) * (source.n_features or 1) * source.dtype.itemsize
+        size = f" ({gib(n_bytes)})" if n_bytes else ""
         raise TypeError(
-            f"{type(self).__name__} needs all rows in memory, and X is a source of rows. Learn "
-            "from the source with ClassDictionaryClassifier(MOD()), KSVD, MOD, or "
-            "KernelLinearizer before them; or give X.collect(), if it fits in memory."
+            f"{type(self).__name__} needs all rows in memory{size}, and X is a source of rows. "
+            f"{self._instead_of_sources}; or give X.collect(), if it fits in memory."
         )
 
     def _leave_devices(self) -> None:
@@ -94,7 +105,7 @@ class Estimator(BaseEstimator):
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
-        return {name: value for name, value in state.items() if name != "_fitted_states"}
+        return {name: held for name, held in state.items() if name not in _OF_THIS_PROCESS}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.pop("_fitted_states", None)
@@ -103,12 +114,28 @@ class Estimator(BaseEstimator):
 
 def sample_of(source: RowSource, random_state: Any) -> Array:
     """Return all rows of a source that has few, else a random sample, in their order."""
+    return run(sample_rows(source, random_state))
+
+
+def sample_rows(source: RowSource, random_state: Any) -> Run:
+    """Return the same, as a run; all rows of an array."""
+    if isinstance(source, ArrayRows):
+        return source.collect()
+    n_rows, most = source.count(), _largest_sample(source)
+    if n_rows <= most:
+        return (yield TakeRequest(source, np.arange(n_rows)))
+    drawn = draw(n_rows, most, check_random_state(random_state))
+    return (yield TakeRequest(source, np.sort(drawn)))
+
+
+def _largest_sample(source: RowSource) -> int:
+    """Return how many rows a sample has at most; all classes of a source share them."""
     n_bytes = (source.n_features or 1) * source.dtype.itemsize
     most = max(1, min(_SAMPLE_ROWS, _SAMPLE_BYTES // n_bytes))
-    n_rows = source.count()
-    if n_rows <= most:
-        return source.collect()
-    return source.take(np.sort(draw(n_rows, most, check_random_state(random_state))))
+    found = class_behind(source)
+    if found is None or found[0].parent.count() <= most:
+        return most
+    return max(1, most // found[0].n_classes)
 
 
 def unnamed(cls: Class) -> Class:
@@ -126,6 +153,9 @@ def unnamed(cls: Class) -> Class:
 @unnamed
 class Transformer(TransformerMixin, Estimator):
     """Maps rows, each by itself: ``_fit`` learns how, ``_transform`` does it."""
+
+    #: Whether ``fit`` looks at no more of the rows than how many columns they have.
+    _fits_columns_alone = False
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Check parameters and training rows, and learn from these.
@@ -160,6 +190,8 @@ class Transformer(TransformerMixin, Estimator):
         return by_rows(self._transform, X, self, frames=True)
 
     def _from_source(self, source: RowSource) -> Any:
+        if self._fits_columns_alone:
+            return next(source.blocks(1))
         return sample_of(source, getattr(self, "random_state", None))
 
     def _fit(self, X: Any) -> Any:

@@ -123,6 +123,21 @@ def check_learner_state(learner: Any, n_atoms: int, n_features: int, sums: Any) 
         raise TypeError("LearnerState.data must be a tuple or None.")
     if held(state, "sums") is not None:
         sums(state)
+    if state.pending is not None:
+        _check_pending(state.pending, n_atoms, n_features)
+
+
+def _check_pending(pending: Any, n_atoms: int, n_features: int) -> None:
+    """Check a step that a pass is to judge: see ``learning.descent``."""
+    try:
+        atoms, _, gradient, curvature, used, reached, enough, n_tried = pending
+        numbers = [*reached, enough, n_tried]
+        shapes = [part.shape for part in (atoms, gradient, curvature, used)]
+    except (TypeError, ValueError, AttributeError) as error:
+        raise TypeError("LearnerState.pending must be None or of a step.") from error
+    square, wide = (n_atoms, n_atoms), (n_atoms, n_features)
+    if shapes != [wide, wide, square, (n_atoms,)] or not all(map(_is_finite, numbers)):
+        raise ValueError("LearnerState.pending must be of a step of these atoms.")
 
 
 def check_moments(owner: Any, name: str, n_atoms: int, n_features: int) -> None:

@@ -23,6 +23,7 @@ from sklearn.utils.validation import (
 
 from kernelatoms.engine import Array, is_array, is_device_array, machine
 from kernelatoms.estimators.devices.conversion import enter
+from kernelatoms.estimators.devices.source_columns import note_columns
 from kernelatoms.features.memory import check_fits
 from kernelatoms.rows import ArrayRows, RowSource
 from kernelatoms.rows.routed import ClassRows
@@ -218,9 +219,7 @@ def checked_source(estimator: Any, source: RowSource, *, reset: bool) -> RowSour
     """Return a source of which every block is checked when it is read; columns are checked now."""
     if source.n_features is None:
         raise ValueError("X must be a source of rows with columns, and has one value per row.")
-    columns = _Columns(source)
-    _check_feature_names(estimator, columns, reset=reset)
-    _check_n_features(estimator, columns, reset=reset)
+    note_columns(estimator, source, reset=reset)
 
     def checked(block: Any) -> Array:
         return check_array(dense_rows(block), dtype=FLOATS, order="C", input_name="X")
@@ -228,13 +227,29 @@ def checked_source(estimator: Any, source: RowSource, *, reset: bool) -> RowSour
     return source.map(checked, source.n_features)
 
 
-class _Columns:
-    """The columns of a source, as scikit-learn looks at them."""
+def refuse_precomputed(estimator: Any, source: RowSource) -> None:
+    """Refuse to learn from a source where a kernel matrix is asked for."""
+    if estimator._precomputed:
+        raise ValueError(
+            "kernel='precomputed' needs k(train, train) in memory, and X is a source of rows: "
+            f"give X.collect(), or use {type(estimator).__name__} with the kernel itself."
+        )
 
-    def __init__(self, source: RowSource) -> None:
-        self.shape = (1, source.n_features)
-        if source.feature_names is not None:
-            self.columns = source.feature_names
+
+def in_type(rows: RowSource, some: Array) -> RowSource:
+    """Return rows in the type of some of them, which are all where rows are in memory."""
+    if rows.dtype == some.dtype:
+        return rows
+    return ArrayRows(some) if isinstance(rows, ArrayRows) else in_float64(rows)
+
+
+def in_float64(rows: RowSource) -> RowSource:
+    """Return rows in float64."""
+    if isinstance(rows, ArrayRows):
+        return ArrayRows(rows.collect().astype(np.float64, copy=False))
+    return rows.map(
+        lambda block: block.astype(np.float64, copy=False), rows.n_features, dtype=float
+    )
 
 
 def validate_labelled(estimator: Any, X: Any, y: Any) -> tuple[Any, Array, NDArray[np.intp]]:

@@ -21,6 +21,7 @@ See docs/decisions/015-kernel-methods-in-coordinates.md and docs/decisions/016-n
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -64,12 +65,12 @@ _TINY = float(np.finfo(np.float64).tiny)
 class Coordinates:
     """Coordinates of signals on orthonormal vectors of feature space.
 
-    ``rows`` (n, r) are the coordinates, ``anchors`` (m, n_features) rows whose phi span the
-    vectors. ``duals(vectors)`` turns rows of coordinates (p, r) into coefficients over
-    phi(anchors), (m, p).
+    ``rows`` (n, r) are the coordinates, an array or a source of rows, ``anchors`` (m, n_features)
+    rows whose phi span the vectors. ``duals(vectors)`` turns rows of coordinates (p, r) into
+    coefficients over phi(anchors), (m, p).
     """
 
-    rows: Array
+    rows: Any
     anchors: Array
     duals: Callable[[Array], Array]
 

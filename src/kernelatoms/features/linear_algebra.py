@@ -23,6 +23,9 @@ import scipy.linalg
 
 from kernelatoms.engine import Array, is_device_array, machine
 
+# Right-hand sides that a thread solves for at once.
+_COLUMNS = 64
+
 
 def eigh(
     matrix: Array, driver: str | None = None, *, check_finite: bool = False
@@ -72,7 +75,16 @@ def solve_positive(matrix: Array, right: Array) -> Array:
     if is_device_array(matrix):
         inner = solve_triangular(factor, right)
         return solve_triangular(factor, inner, transposed=True)
-    return scipy.linalg.cho_solve((factor, True), right, check_finite=False)
+    if right.ndim == 1:
+        return scipy.linalg.cho_solve((factor, True), right, check_finite=False)
+    out = np.empty(right.shape)
+
+    def work(start: int, stop: int) -> None:
+        own = right[:, start:stop]
+        out[:, start:stop] = scipy.linalg.cho_solve((factor, True), own, check_finite=False)
+
+    machine(matrix).for_rows(right.shape[1], _COLUMNS, work)
+    return out
 
 
 def solve_positive_all(matrices: list[Array], rights: list[Array]) -> list[Array]:

@@ -27,8 +27,8 @@ def check_fits(n_bytes: float, what: str, instead: str, *, like: Any = None) -> 
     available = machine(like).free_bytes(like) if on_device else available_bytes()
     if available is not None and n_bytes > available:
         raise ValueError(
-            f"{what[:1].upper()}{what[1:]} need about {_gib(n_bytes)} of memory, and "
-            f"{_gib(available)} are available. {instead}"
+            f"{what[:1].upper()}{what[1:]} need about {gib(n_bytes)} of memory, and "
+            f"{gib(available)} are available. {instead}"
         )
 
 
@@ -125,5 +125,6 @@ def _cgroups(root: Path) -> list[tuple[Path, str, str, str]]:
     return found
 
 
-def _gib(n_bytes: float) -> str:
+def gib(n_bytes: float) -> str:
+    """Return a number of bytes in words."""
     return f"{n_bytes / _GIB:,.3g} GiB" if n_bytes < 1000 * _GIB else f"{n_bytes / _GIB:,.0f} GiB"

@@ -188,8 +188,6 @@ def best_ridge(eigenvalues: Array, energies: Array, outside: float, n_rows: int)
 
 def regress_rows(X: Array, F: Array, vectors: Array) -> Array:
     """Return rows (m, n_features) for vectors (m, r): ridge regression of X on coordinates F."""
-    chosen = _spread_rows(len(X), _MOST_ROWS_IN_FIT)
-    X, F = X[chosen], F[chosen]
     F = F.astype(np.float64)
     # Helper threads of BLAS cost more than they give on small matrices, and change last digits.
     with machine(F).one_blas_thread():
@@ -204,6 +202,11 @@ def ridge_rows(kernel: Kernel, anchors: Array, inner: Array) -> Array:
         K = kernel(X, X)
         check_gram(K, "the kernel on the anchors")
         return inner[chosen].T @ _ridge_weights(X, K)
+
+
+def rows_to_regress(n_rows: int) -> NDArray[np.intp]:
+    """Return the numbers of the training rows that ``regress_rows`` learns from in ``fit``."""
+    return np.arange(n_rows)[_spread_rows(n_rows, _MOST_ROWS_IN_FIT)]
 
 
 def _spread_rows(n: int, most: int) -> slice | NDArray[np.intp]:

@@ -54,7 +54,7 @@ def randomly_pivoted_cholesky(
     F = np.empty((len(rows), len(pivots)), rows.dtype, like=rows)
 
     def work(start: int, stop: int) -> None:
-        np.concatenate([part[start:stop] for part in parts], axis=1, out=F[start:stop])
+        F[start:stop] = np.concatenate([part[start:stop] for part in parts], axis=1)
 
     if parts:
         machine(F).for_blocks(len(F), F.shape[1], F.itemsize, work)

@@ -78,9 +78,17 @@ class Labelled(NamedTuple):
         return slice(*np.searchsorted(self.owners, [c, c + 1]).tolist())
 
 
+def start_fisher(data: Labelled, atoms: Array, weights: Weights) -> CoupledState:
+    """Return atoms of at most unit norm, float64, with codes over them: where to start."""
+    # Sums then do not depend on the number of threads, and no BLAS threads spin beside coding.
+    with machine(atoms).one_blas_thread():
+        codes, _ = code_all(data, atoms, CSR((len(data.rows), len(atoms))), weights)
+    return CoupledState(atoms, codes)
+
+
 def learn_fisher(
     data: Labelled,
-    atoms: Array,
+    state: CoupledState,
     weights: Weights,
     *,
     max_iter: int,
@@ -89,16 +97,12 @@ def learn_fisher(
 ) -> CoupledState:
     """Learn atoms and codes; J of every pass is that of both, and never rises.
 
-    - ``atoms`` (n_atoms, n_features): where to start, of at most unit norm, float64.
+    - ``state``: where to start (``start_fisher``), or to go on; changed.
     - ``max_iter``: the most passes: an update of all atoms, then of all codes.
     - ``tol``: stop when three passes together lower the objective by no more than this share of it.
     - ``observer``: called before and after every pass; may stop learning.
     """
-    engine = machine(atoms)
-    # Sums then do not depend on the number of threads, and no BLAS threads spin beside coding.
-    with engine.one_blas_thread():
-        codes, _ = code_all(data, atoms, CSR((len(data.rows), len(atoms))), weights)
-    state = CoupledState(atoms, codes)
+    engine = machine(state.dictionary)
     for _ in each_pass(state, max_iter, tol=tol, observer=observer):
         with engine.one_blas_thread():
             better = improved_atoms(data, state.dictionary, state.codes)

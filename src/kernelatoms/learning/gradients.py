@@ -47,6 +47,8 @@ _MOST_SHARES = 16
 _BLOCK_NUMBERS, _FEWEST_ROWS = 1 << 19, 128
 # A share of the diagonal, added to H: atoms with the same signals keep separate steps.
 _RIDGE = 1e-9
+# An objective that all others are below; no infinity, which files of states cannot hold.
+_ANY = float(np.finfo(np.float64).max)
 
 
 @dataclass(frozen=True)
@@ -119,10 +121,17 @@ def sum_gradients(kernel: Kernel, X: Array, codes: Any, atoms: Array, alpha: flo
     """Return the sums over all rows, block by block: k(X, atoms) is never held."""
 
     def part(rows: range) -> GradientSums:
-        blocks = _blocks(rows, len(atoms))
-        return reduce(add, (GradientSums.of(kernel, X[b], codes[b], atoms, alpha) for b in blocks))
+        return _sums_of(kernel, X, codes, atoms, alpha, rows)
 
     return reduce(add, machine(X).each(part, _shares(X)))
+
+
+def _sums_of(
+    kernel: Kernel, X: Array, codes: Any, atoms: Array, alpha: float, rows: range | None = None
+) -> GradientSums:
+    """Return the sums over some rows, or all, in one thread."""
+    blocks = _blocks(range(len(X)) if rows is None else rows, len(atoms))
+    return reduce(add, (GradientSums.of(kernel, X[b], codes[b], atoms, alpha) for b in blocks))
 
 
 def coded_loss(kernel: Kernel, X: Array, codes: Any, gram: Array, atoms: Array) -> float:
@@ -161,6 +170,25 @@ def move_atoms(
     here = sums.finish(kernel, atoms)
     curvature = here.curvature if past is None else here.curvature + past
     used = np.diagonal(sums.gram) > 0
+    for trial, enough in trials(kernel, atoms, here, curvature, used, max_norm):
+        reached = sums.constant + coded_loss(kernel, X, codes, sums.gram, trial)
+        if reached <= enough:
+            return Step(trial, reached, curvature)
+    return Step(atoms, here.objective, curvature)
+
+
+def trials(
+    kernel: Kernel,
+    atoms: Array,
+    here: Gradient,
+    curvature: Array,
+    used: NDArray[np.bool_],
+    max_norm: float | None,
+) -> Iterator[tuple[Array, float]]:
+    """Yield atoms to try, ever nearer to those here, and the objective that is low enough.
+
+    Only atoms in use move.
+    """
     for towards, halvings, gradient in _ways(kernel, atoms, here.gradient):
         way = np.zeros_like(atoms)
         found = towards(curvature[np.ix_(used, used)], gradient[used], atoms[used], max_norm)
@@ -172,12 +200,8 @@ def move_atoms(
             continue
         length = 1.0
         for _ in range(halvings):
-            trial = atoms + length * way
-            reached = sums.constant + coded_loss(kernel, X, codes, sums.gram, trial)
-            if reached <= here.objective + _ENOUGH * length * slope:
-                return Step(trial, reached, curvature)
+            yield atoms + length * way, here.objective + _ENOUGH * length * slope
             length /= 2
-    return Step(atoms, here.objective, curvature)
 
 
 def _ways(kernel: Kernel, atoms: Array, gradient: Array) -> list[tuple[Any, int, Array]]:
@@ -281,6 +305,16 @@ class GradientStep:
         )  # fmt: skip
         return UpdateResult(step.atoms, step.objective, step.curvature)
 
+    def sums(self, rows: Array, codes: Codes, atoms: Array) -> GradientSums:
+        """Return the sums over these rows, for atoms as they are."""
+        return _sums_of(self.kernel, rows, codes.to_csr(), atoms, self.alpha)
+
+    def trials(
+        self, atoms: Array, here: Gradient, used: NDArray[np.bool_]
+    ) -> Iterator[tuple[Array, float]]:
+        """Yield atoms to try, and the objective that is low enough: see ``trials``."""
+        return trials(self.kernel, atoms, here, here.curvature, used, self.max_norm)
+
     def clear_atoms(self, sums: Array, atoms: NDArray[np.intp]) -> Array:
         """Return the curvature without any use of these atoms."""
         sums = sums.copy()
@@ -312,13 +346,27 @@ class PlainStep(GradientStep):
         """Take the step."""
         W = codes.to_csr()
         sums = sum_gradients(self.kernel, rows, W, dictionary, self.alpha)
-        objective, gradient, curvature = sums.finish(self.kernel, dictionary)
-        steepest = float(np.linalg.norm(curvature, 2))
-        if steepest > 0:  # else no signal uses any atom
-            moved = dictionary - self.step / steepest * gradient
-            dictionary = project_to_ball(moved, self.max_norm)
-            objective = sums.constant + coded_loss(self.kernel, rows, W, sums.gram, dictionary)
-        return UpdateResult(dictionary, objective, curvature)
+        here = sums.finish(self.kernel, dictionary)
+        moved = self._moved(dictionary, here)
+        if moved is None:
+            return UpdateResult(dictionary, here.objective, here.curvature)
+        objective = sums.constant + coded_loss(self.kernel, rows, W, sums.gram, moved)
+        return UpdateResult(moved, objective, here.curvature)
+
+    def trials(
+        self, atoms: Array, here: Gradient, used: NDArray[np.bool_]
+    ) -> Iterator[tuple[Array, float]]:
+        """Yield where the step leads, whatever the objective is there."""
+        moved = self._moved(atoms, here)
+        if moved is not None:
+            yield moved, _ANY
+
+    def _moved(self, atoms: Array, here: Gradient) -> Array | None:
+        """Return atoms after the step; None where no signal uses any."""
+        steepest = float(np.linalg.norm(here.curvature, 2))
+        if not steepest > 0:
+            return None
+        return project_to_ball(atoms - self.step / steepest * here.gradient, self.max_norm)
 
     def new_atoms(self, rows: Array) -> Array | None:
         """Return None: nothing replaces an atom."""

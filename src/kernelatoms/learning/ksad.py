@@ -208,10 +208,15 @@ def _filled(codes: Array, fill: Callable[[slice, Array], None]) -> Array:
     return out
 
 
+def start_ksad(rows: Array, atoms: Array, weights: Weights) -> CoupledState:
+    """Return orthonormal atoms with codes over them: where to start."""
+    return CoupledState(atoms, soft_threshold(machine(rows).times(rows, atoms.T), weights.l1 / 2))
+
+
 def learn_ksad(
     rows: Array,
     labels: NDArray[np.intp],
-    atoms: Array,
+    state: CoupledState,
     weights: Weights,
     *,
     max_iter: int,
@@ -222,25 +227,25 @@ def learn_ksad(
     """Learn atoms and codes; J of every pass is that of both, and never rises.
 
     - ``labels`` (n_samples,): the class of every signal, ascending from 0, none left out.
-    - ``atoms`` (n_atoms, n_features): where to start, orthonormal.
+    - ``state``: where to start (``start_ksad``), or to go on; changed.
     - ``max_iter``: the most passes: the best atoms for the codes, then a step of all codes.
     - ``tol``: stop when three passes together lower the objective by no more than this share of it.
     - ``scatter``, {"full", "scalar"}: what the discriminative term is made of.
     - ``observer``: called before and after every pass; may stop learning.
     """
     energy = float(machine(rows).squared_norms(rows).sum())
-    state = CoupledState(atoms, soft_threshold(machine(rows).times(rows, atoms.T), weights.l1 / 2))
     at: Scatter | None = None
     if weights.fisher:
         at = SCATTERS[scatter].of(state.codes, labels, weights.ridge)
-    a = 1.0
     for _ in each_pass(state, max_iter, tol=tol, observer=observer):
         with machine(rows).one_blas_thread():
             cross = machine(rows).cross_products(state.codes, rows)
             state.dictionary = rotate_to(cross, state.dictionary)
             products = machine(rows).times(rows, state.dictionary.T)
             if at is not None:
-                state.codes, at, a = step(state.codes, products, labels, at, weights, a)
+                state.codes, at, state.curvature = step(
+                    state.codes, products, labels, at, weights, state.curvature
+                )
             else:
                 state.codes = soft_threshold(products, weights.l1 / 2)
         both = float(np.vecdot(products, state.codes, dtype=np.float64).sum())

@@ -1,6 +1,7 @@
 """K-SVD, and D-KSVD and LC-KSVD, which are K-SVD on signals with labels as additional features.
 
-K-SVD improves every atom and its coefficients in turn (eq. (2) of the LKDL paper).
+K-SVD improves every atom and its coefficients in turn (eq. (2) of the LKDL paper). Where not all
+rows are at hand, ``KSVDSums`` improves atoms by sums over them.
 
 With signals as columns of X, codes G with at most q nonzeros per signal, H the one-hot class of
 every signal and Q indicators of all atoms of its class, LC-KSVD2 minimises over D, T, Theta and G
@@ -17,7 +18,8 @@ equivalence of the LC-KSVD and the D-KSVD algorithms*, IEEE PAMI 39(2), 2017).
 
 Here signals are rows.
 
-See docs/decisions/033-ksvd-sweeps.md and docs/decisions/037-lcksvd-class-weights.md.
+See docs/decisions/033-ksvd-sweeps.md, docs/decisions/062-ksvd-from-sums.md and
+docs/decisions/037-lcksvd-class-weights.md.
 """
 
 from dataclasses import replace
@@ -31,6 +33,7 @@ from kernelatoms.coding.problem import linear_problems
 from kernelatoms.coding.pursuits import OMP
 from kernelatoms.engine import Array, is_device_array, machine
 from kernelatoms.learning.loop import learn
+from kernelatoms.learning.mod import LeastSquares, best_dictionaries
 from kernelatoms.learning.moments import Moments
 from kernelatoms.learning.runs import UpdateResult
 from kernelatoms.learning.state import LearnerState, atoms_from_rows, unit_rows
@@ -40,6 +43,8 @@ from kernelatoms.learning.state import LearnerState, atoms_from_rows, unit_rows
 # below that of one sweep of exact SVDs (benchmarks/RESULTS.md).
 N_SWEEPS = 2
 N_ALTERNATIONS = 2
+# How far atoms go from where they are towards, and past, the best ones for the codes (KSVDSums).
+_STEP = 1.5
 
 
 class KSVDUpdate:
@@ -101,6 +106,58 @@ class KSVDUpdate:
     def new_atoms(self, rows: Array) -> Array:
         """Return rows at unit norm."""
         return unit_rows(rows)
+
+
+class KSVDSums(LeastSquares):
+    """Improve all atoms by sums over rows, of which no more than a block need be at hand.
+
+    A sweep of K-SVD refreshes coefficients, and needs the rows for it. What it gains in a pass over
+    the one step of ``LeastSquares``, from D to the best dictionary S for the codes, is gained by a
+    longer step in the same direction:
+
+        D + 3/2 (S - D),   then at unit norm.
+
+    The objective for the codes is quadratic in D: there it is f(S) + 1/4 (f(D) - f(S)), which is
+    never more than f(D). Batches, whose sums are mostly of old codes, take the step to S.
+    """
+
+    def solve_all(self, given: list[tuple[Moments, Array]]) -> list[UpdateResult]:
+        """Return the dictionaries of a longer step each."""
+        best = best_dictionaries([sums for sums, _ in given], [atoms for _, atoms in given])
+        return [
+            _overstep(sums, atoms, new * norms[:, None])
+            for (sums, atoms), (new, norms, _) in zip(given, best, strict=True)
+        ]
+
+    def take_batch(
+        self, rows: Array, codes: Codes, dictionary: Array, past: Moments | None, decay: float
+    ) -> UpdateResult:
+        """Improve a dictionary by a batch and the sums of earlier ones."""
+        return LeastSquares().take_batch(rows, codes, dictionary, past, decay)
+
+
+def _overstep(sums: Moments, dictionary: Array, solution: Array) -> UpdateResult:
+    """Go past the solution of least squares; atoms that would vanish go to it."""
+    D = dictionary.astype(np.float64, copy=False)
+    beyond = D + _STEP * (solution - D)
+    beyond = np.where(beyond.any(axis=1, keepdims=True), beyond, solution)
+    norms = np.linalg.norm(beyond, axis=1)
+    norms[norms == 0] = 1.0
+    new = (beyond / norms[:, None]).astype(dictionary.dtype)
+    sums = sums.with_atoms_scaled(norms)
+    return UpdateResult(new, sums.objective(new), sums)
+
+
+def sums_of_uses(state: LearnerState, energy: float) -> Moments:
+    """Return sums for batches to go on from after a fit by sweeps, which adds none up.
+
+    As if each use of an atom had this energy and were of this atom alone: the best atoms for the
+    sums are those of the state, and so is the objective.
+    """
+    weights = energy * state.use
+    cross = weights[:, None] * state.best.astype(np.float64, copy=False)
+    total = state.objective[state.best_pass] + float(weights.sum())
+    return Moments(np.diag(weights), cross, total)
 
 
 def _far_from_one(values: Array) -> int:

@@ -57,7 +57,7 @@ class PassObserver(Protocol):
     def begin_pass(self) -> None:
         """Do something when a pass starts."""
 
-    def end_pass(self, state: Any) -> bool:
+    def end_pass(self, state: Any, is_last: bool) -> bool:
         """Return True to stop after a pass, which reached ``state.objective[-1]``."""
 
 
@@ -172,14 +172,14 @@ def _look_at_all(
 def block_rows(rows: RowSource, n_atoms: int) -> int:
     """Return how many rows a thread takes at once in a pass, the same for any number of threads.
 
-    Few enough for 64 blocks, so that 16 threads end together; but no fewer than there are atoms,
-    since sums are larger then than the rows, and enough that a block takes milliseconds. Rows of a
+    Few enough for 64 blocks, so that 16 threads end together; but twice as many as there are atoms,
+    since sums are larger than fewer rows, and enough that a block takes milliseconds. Rows of a
     device are worked on all together.
     """
     n_rows, n_features = rows.count(), rows.n_features or 1
     if rows._one_by_one:
         return max(n_rows, 1)
-    fewest = max(_FEWEST_ROWS, n_atoms, _FEWEST_PRODUCTS // max(1, n_atoms * n_features))
+    fewest = max(_FEWEST_ROWS, 2 * n_atoms, _FEWEST_PRODUCTS // max(1, n_atoms * n_features))
     most = max(fewest, _BLOCK_BYTES // (n_features * rows.dtype.itemsize))
     return min(max(fewest, -(-n_rows // _BLOCKS)), most)
 
@@ -197,19 +197,17 @@ def each_pass(
     A pass changes ``state.dictionary`` and adds what it reached to ``state.objective``; ``tol`` and
     ``change_tol`` are those of ``passes``.
     """
-    for _ in range(max_iter):
+    for number in range(max_iter):
         if observer is not None:
             observer.begin_pass()
         before = state.dictionary
         yield
-        if observer is not None and observer.end_pass(state):
-            break
         if change_tol is None:
             done = has_converged(state.objective, tol)
         else:
-            moved = np.linalg.norm(state.dictionary - before)
-            done = bool(moved <= change_tol * np.linalg.norm(before))
-        if done:
+            done = has_moved_little(before, state.dictionary, change_tol)
+        is_last = done or number + 1 == max_iter
+        if (observer is not None and observer.end_pass(state, is_last)) or is_last:
             break
 
 
@@ -224,6 +222,11 @@ def has_converged(objective: list[float], tol: float) -> bool:
         return False
     before = min(objective[:-_PATIENCE])
     return before - min(objective) <= tol * abs(before)
+
+
+def has_moved_little(before: Array, after: Array, change_tol: float) -> bool:
+    """Whether a pass changed the dictionary by no more than this share of its norm."""
+    return bool(np.linalg.norm(after - before) <= change_tol * np.linalg.norm(before))
 
 
 def learn_batch(

@@ -23,7 +23,8 @@ from kernelatoms.coding.pursuits import OMP, Lasso, Threshold
 from kernelatoms.engine import Array, machine
 from kernelatoms.features.linear_algebra import solve_positive_all
 from kernelatoms.learning.moments import Moments, UpdateFromMoments
-from kernelatoms.learning.runs import UpdateResult
+from kernelatoms.learning.runs import Run, TakeRequest, UpdateResult, run
+from kernelatoms.rows import ArrayRows, RowSource, draw
 
 # Sweeps of block coordinate descent: with all rows, and after a batch, where sums are partly of old
 # codes and the last atoms are a good start.
@@ -148,8 +149,13 @@ class Procrustes(UpdateFromMoments):
 
 def orthonormal_start(rows: Array, n_atoms: int, rng: np.random.RandomState) -> Array:
     """Return the orthonormal atoms nearest to random rows (n, n_features), n_features at most n."""
-    chosen = rows[np.sort(rng.permutation(len(rows))[:n_atoms])].astype(np.float64)
-    return polar_factor(chosen).astype(rows.dtype)
+    return run(draw_orthonormal(ArrayRows(rows), n_atoms, rng))
+
+
+def draw_orthonormal(rows: RowSource, n_atoms: int, rng: np.random.RandomState) -> Run:
+    """Return the same for the rows of a source; a run."""
+    chosen = yield TakeRequest(rows, np.sort(draw(rows.count(), n_atoms, rng)))
+    return polar_factor(chosen.astype(np.float64)).astype(chosen.dtype)
 
 
 def rotate_to(cross: Array, atoms: Array) -> Array:

@@ -45,6 +45,13 @@ class Moments:
             self.l1_norm + other.l1_norm,
         )  # fmt: skip
 
+    def __iadd__(self, other: "Moments") -> "Moments":
+        """Add in the memory of these sums."""
+        np.add(self.gram, other.gram, out=self.gram)
+        np.add(self.cross, other.cross, out=self.cross)
+        energy, l1_norm = self.energy + other.energy, self.l1_norm + other.l1_norm
+        return Moments(self.gram, self.cross, energy, l1_norm)
+
     def scaled(self, factor: float) -> "Moments":
         """Return the sums with every row weighted by ``factor``."""
         return Moments(
@@ -78,7 +85,9 @@ class Moments:
     def objective(self, dictionary: Array) -> float:
         """Return |X - W D|^2."""
         D = dictionary.astype(np.float64, copy=False)
-        left = self.energy - 2.0 * np.vdot(self.cross, D) + np.vdot(self.gram @ D, D)
+        left = (
+            self.energy - 2.0 * np.vdot(self.cross, D) + np.vdot(machine(D).times(self.gram, D), D)
+        )
         return max(float(left), 0.0)  # below 0 only by rounding
 
 

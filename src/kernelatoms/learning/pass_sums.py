@@ -3,6 +3,7 @@
 See docs/decisions/042-blocks-and-sums.md.
 """
 
+import operator
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -53,3 +54,8 @@ class PassSums:
 
     def __add__(self, later: "PassSums") -> "PassSums":
         return PassSums(self.sums + later.sums, self.uses + later.uses, self.worst + later.worst)
+
+    def __iadd__(self, later: "PassSums") -> "PassSums":
+        """Add in the memory of these sums."""
+        sums = operator.iadd(self.sums, later.sums)
+        return PassSums(sums, self.uses + later.uses, self.worst + later.worst)

@@ -6,6 +6,7 @@ made together on a device, and ``run_routed`` the runs of classes whose rows are
 one pass for all classes.
 """
 
+import operator
 from collections import deque
 from collections.abc import Generator, Iterable
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from kernelatoms.coding.codes import Codes
 from kernelatoms.engine import Array, machine
 from kernelatoms.rows import RowSource
-from kernelatoms.rows.routed import ClassRows, Work, reduce_routed
+from kernelatoms.rows.routed import Work, class_behind, reduce_routed
 
 
 class UpdateResult(NamedTuple):
@@ -85,7 +86,7 @@ class SumRequest(NamedTuple):
 
     def answer(self) -> Any:
         """Return the sum."""
-        return self.rows.reduce(self.work, block_rows=self.block_rows)
+        return self.rows.reduce(self.work, block_rows=self.block_rows, add=operator.iadd)
 
 
 class TakeRequest(NamedTuple):
@@ -208,20 +209,31 @@ def _answers(
     """Answer requests of one kind, of several classes in one pass over their source."""
     kind = type(next(iter(requests.values())))
     some = {number: request for number, request in requests.items() if type(request) is kind}
-    if kind is UpdateRequest or not all(_is_routed(one, source) for one in some.values()):
+    routed = {}
+    if kind is not UpdateRequest:
+        routed = {number: _routed(request.rows, source) for number, request in some.items()}
+    if not routed or None in routed.values():
         return {number: request.answer() for number, request in some.items()}
     if kind is TakeRequest:
-        wanted = [request.rows.members[request.indices] for request in some.values()]
+        wanted = [routed[number][0].members[one.indices] for number, one in some.items()]
         rows = source.take(np.concatenate(wanted))
         parts = np.split(rows, np.cumsum([len(indices) for indices in wanted])[:-1])
-        return dict(zip(some, parts, strict=True))
-    works = {request.rows.label: request.work for request in some.values()}
+        return {number: routed[number][1](part) for number, part in zip(some, parts, strict=True)}
+    works = {
+        routed[number][0].label: _after(routed[number][1], one.work) for number, one in some.items()
+    }
     sums = reduce_routed(source, labels, works)
-    return {number: sums[request.rows.label] for number, request in some.items()}
+    return {number: sums[routed[number][0].label] for number in some}
 
 
-def _is_routed(request: Any, source: RowSource) -> bool:
-    return isinstance(request.rows, ClassRows) and request.rows.parent is source
+def _routed(rows: RowSource, source: RowSource) -> Any:
+    """Return the rows of a class of the source that are behind some rows, and their map."""
+    found = class_behind(rows)
+    return found if found is not None and found[0].parent is source else None
+
+
+def _after(function: Any, work: Work) -> Work:
+    return lambda block, start: work(function(block), start)
 
 
 def _update_all(requests: list[UpdateRequest]) -> list[UpdateResult]:

@@ -49,6 +49,8 @@ class LearnerState:
         Draws new atoms.
     data : object
         Identifies the rows of the passes.
+    pending : tuple or None
+        Between passes: what the next one is to judge, where one does (``descent``).
     """
 
     dictionary: Array
@@ -62,6 +64,7 @@ class LearnerState:
     n_batches: int = 0
     random_state: Any = None
     data: Any = None
+    pending: tuple[Any, ...] | None = None
 
     @classmethod
     def start(cls, dictionary: Array, random_state: Any = None) -> "LearnerState":
@@ -139,11 +142,15 @@ class LearnerState:
 
 @dataclass
 class CoupledState:
-    """Atoms, codes over them that depend on each other, and what every pass reached."""
+    """Atoms, codes over them that depend on each other, and what every pass reached.
+
+    ``curvature`` is that of the last step of codes, where they take such (K-SAD).
+    """
 
     dictionary: Array
     codes: Any
     objective: list[float] = field(default_factory=list)
+    curvature: float = 1.0
 
 
 def unit_rows(rows: Array) -> Array:

@@ -1,7 +1,8 @@
-"""``MappedRows``: what a function makes of the rows of a source, block by block."""
+"""What a function makes of the rows of a source, or of two, block by block."""
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from itertools import zip_longest
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -52,46 +53,101 @@ class MappedRows(RowSource):
         names: Iterable[str] | None = None,
     ) -> None:
         super().__init__(parent.n_rows, n_features, parent.dtype if dtype is None else dtype, names)
-        self._parent = parent
-        self._function = function
+        self.parent, self.function = parent, function
         self._waits_for_data = parent._waits_for_data
         self._one_by_one = parent._one_by_one
 
     @property
     def default_block_rows(self) -> int:
         """How many rows of the parent are 4 MiB together."""
-        return self._parent.default_block_rows
+        return self.parent.default_block_rows
 
     def count(self) -> int:
         """Return the number of rows; the function is not called."""
-        self.n_rows = self._parent.count()
+        self.n_rows = self.parent.count()
         return self.n_rows
 
     def labels(self) -> NDArray[Any] | None:
         """Return the labels of the rows that the function is applied to."""
-        return self._parent.labels()
+        return self.parent.labels()
 
     def identity(self) -> dict[str, Any]:
         """Return the identity of the rows, and a checksum of what becomes of the first of them."""
         crc = 0
-        first = next(iter(self._parent.blocks(_LOOKED_AT)), None)
+        first = next(iter(self.parent.blocks(_LOOKED_AT)), None)
         if first is not None:
-            found = self._function(first)
+            found = self.function(first)
             for part in (found.indptr, found.indices, found.data) if _is_csr(found) else (found,):
                 crc = checksum(to_numpy(part), crc)
-        return {"kind": "mapped", "of": self._parent.identity(), "first": crc} | {
+        return {"kind": "mapped", "of": self.parent.identity(), "first": crc} | {
             "n_features": self.n_features,
             "dtype": self.dtype.name,
         }
 
     def _read(self, block_rows: int) -> Iterator[Any]:
-        return self._parent._pieces(block_rows)
+        return self.parent._pieces(block_rows)
 
     def _finish(self, piece: Any) -> Any:
-        return self._function(self._parent._finish(piece))
+        return self.function(self.parent._finish(piece))
 
     def _take(self, indices: NDArray[np.intp]) -> Any:
-        return self._function(self._parent._take(indices))
+        return self.function(self.parent._take(indices))
+
+
+class PairedRows(RowSource):
+    """``function(rows, others)`` of the rows of two sources, one value per row.
+
+    Parameters
+    ----------
+    rows, others : RowSource
+        Two sources of equally many rows.
+    function : callable
+        Treats every row, with its other one, by itself.
+    dtype : dtype
+        Type of what it returns.
+    """
+
+    def __init__(
+        self,
+        rows: RowSource,
+        others: RowSource,
+        function: Callable[[Any, Any], Any],
+        dtype: DTypeLike,
+    ) -> None:
+        super().__init__(rows.n_rows, None, dtype)
+        self._rows, self._others, self._function = rows, others, function
+        self._waits_for_data = rows._waits_for_data or others._waits_for_data
+
+    @property
+    def default_block_rows(self) -> int:
+        """How many rows are 4 MiB together, of the source with wider ones."""
+        return min(self._rows.default_block_rows, self._others.default_block_rows)
+
+    def identity(self) -> dict[str, Any]:
+        """Return the identities of both sources."""
+        return {"kind": "pairs", "of": [self._rows.identity(), self._others.identity()]}
+
+    def _read(self, block_rows: int) -> Iterator[Any]:
+        both = zip_longest(self._rows._pieces(block_rows), self._others._pieces(block_rows))
+        for piece, other in both:
+            if piece is None or other is None or piece.shape[0] != other.shape[0]:
+                raise ValueError("One of two sources has more rows than the other.")
+            yield _Pair(piece, other)
+
+    def _finish(self, piece: Any) -> Any:
+        return self._function(self._rows._finish(piece.one), self._others._finish(piece.other))
+
+    def _take(self, indices: NDArray[np.intp]) -> Any:
+        return self._function(self._rows._take(indices), self._others._take(indices))
+
+
+class _Pair(NamedTuple):
+    one: Any
+    other: Any
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.one.shape[0],)
 
 
 def _is_csr(found: Any) -> bool:

@@ -3,7 +3,7 @@
 import glob
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -101,7 +101,7 @@ def open_rows(
         raise ValueError("The rows are open already; give label, columns, drop or dtype once.")
     if hasattr(rows, "__arrow_c_stream__"):
         return TableRows([TableInMemory(rows)], label=label, **tables)
-    if isinstance(rows, list | tuple):
+    if isinstance(rows, list | tuple) and not (rows and isinstance(rows[0], Mapping)):
         rows = np.asarray(rows)
     found = _from_arrays(rows, label, columns, drop, dtype)
     if found is not None:

@@ -105,7 +105,7 @@ def _fill(
     except BaseException as error:
         read.put((number, None, error))
     finally:
-        _close(pieces)
+        _close(pieces)  # in the thread that opened it
 
 
 def _wait_for(items: "queue.SimpleQueue[Any]") -> Any:

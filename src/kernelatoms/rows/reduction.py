@@ -12,7 +12,6 @@ from typing import Any
 
 from kernelatoms.engine.cpu.threads import (
     each,
-    is_at_work,
     n_threads,
     one_blas_thread,
     stop_if_asked,
@@ -56,7 +55,7 @@ def reduce(
         n_workers = min(n_workers, -(-source.n_rows // block_rows))
     with Prefetch(all_pieces, 1, source._waits_for_data) as pieces:
         shared = _Pass(pieces, source._finish, work, block_rows, add, max_at_once or 2 * n_workers)
-        if n_workers <= 1 or source._one_by_one or is_at_work():
+        if n_workers <= 1 or source._one_by_one:
             with one_blas_thread(not source._one_by_one):
                 shared.take_part()
         else:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelatoms.rows.mapped import MappedRows
 from kernelatoms.rows.source import RowSource
 
 #: Called with a block of rows and the number of its first row.
@@ -29,7 +30,7 @@ class ClassRows(RowSource):
     """
 
     def __init__(self, parent: RowSource, labels: NDArray[np.intp], label: int) -> None:
-        self.parent, self.label = parent, label
+        self.parent, self.label, self.n_classes = parent, label, int(labels.max()) + 1
         self.members: NDArray[np.intp] = np.flatnonzero(labels == label)
         super().__init__(len(self.members), parent.n_features, parent.dtype, parent.feature_names)
 
@@ -56,6 +57,19 @@ class ClassRows(RowSource):
 
     def _take(self, indices: NDArray[np.intp]) -> Any:
         return self.parent.take(self.members[indices])
+
+
+def class_behind(rows: RowSource) -> tuple[ClassRows, Callable[[Any], Any]] | None:
+    """Return the rows of a class behind mapped rows, and what is made of them; None without any."""
+    if isinstance(rows, ClassRows):
+        return rows, lambda block: block
+    if not isinstance(rows, MappedRows):
+        return None
+    found = class_behind(rows.parent)
+    if found is None:
+        return None
+    of_class, inner = found
+    return of_class, lambda block: rows.function(inner(block))
 
 
 def reduce_routed(

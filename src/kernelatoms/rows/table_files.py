@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,7 @@ class TableFile:
         held = 0
         try:
             while (batch := self.explained(lambda: next(chunks, None))) is not None:
+                self.explained(partial(batch.validate, full=True))
                 held += batch.nbytes
                 yield batch
                 if held > 64 << 20:

@@ -47,13 +47,12 @@ class TableRows(RowSource):
             _refuse_other_columns(self._files)
         kinds = []
         self._widths: dict[str, int | None] = {}
-        for name in names:
-            width, kind = _kind(self._files[0], name)
-            self._widths[name] = width
-            kinds.append(kind)
         wanted = names if self._label is None else [*names, self._label]
         for file in self._files[1:]:
             _refuse_other_types(self._files[0], file, wanted, dtype is not None)
+        for name in names:
+            self._widths[name], kind = _kind(self._files, name)
+            kinds.append(kind)
         known = [file.n_rows for file in self._files]
         n_rows = None if None in known else sum(n or 0 for n in known)
         stored = np.result_type(*kinds)
@@ -168,15 +167,18 @@ def _chosen(
     return names
 
 
-def _kind(file: TableFile, name: str) -> tuple[int | None, np.dtype[Any]]:
+def _kind(files: Sequence[TableFile], name: str) -> tuple[int | None, np.dtype[Any]]:
     """Return how many numbers a value of a column is (None: it is a number), and their type."""
+    file = files[0]
     pyarrow = load_extra("pyarrow", "Reading tables")
     kinds, kind = pyarrow.types, file.schema.field(name).type
     width = None
     if kinds.is_fixed_size_list(kind):
         width, kind = kind.list_size, kind.value_type
     elif kinds.is_list(kind) or kinds.is_large_list(kind):
-        value = first_value(file, name)
+        # Files may be empty.
+        values = (first_value(one, name) for one in files)
+        value = next((found for found in values if found is not None), None)
         width, kind = 0 if value is None else len(value), kind.value_type
     elif kinds.is_dictionary(kind):
         kind = kind.value_type

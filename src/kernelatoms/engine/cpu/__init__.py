@@ -1,7 +1,7 @@
 """The machine of numpy arrays.
 
 - ``jit``: compilation to the same machine code in every process, its cache on disk, and its
-  announcement. ``threads``: the thread pool.
+  announcement. ``threads``: the thread pool. ``gang``: threads in step through one loop.
 - ``products``: the matrix products around the loops, blocks of rows, padded rows. ``scale``:
   squared norms that fit, and signals scaled by powers of two. ``values``: all values looked at.
 - ``greedy``: greedy pursuits (OMP, OLS, non-negative): blocks, threads, memory; with a Gram

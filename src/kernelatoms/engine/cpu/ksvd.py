@@ -3,22 +3,32 @@
 K-SVD (Aharon et al. 2006; eq. (2) of the LKDL paper) improves one atom d and its coefficients w
 at a time: with E the error of the signals that use the atom, its own part added back, the best
 pair is E's leading singular pair. A few alternations d = E'w / |E'w|, w = E d from the present
-pair reach it without an SVD, and each of them can only lower |E - w d'|^2.
+pair reach it without an SVD, and each of them can only lower |E - w d'|^2. Threads share the rows
+of E, and meet once per alternation (``gang``).
 ``sweep_atoms_exactly`` takes the pair itself.
 
-See docs/decisions/033-ksvd-sweeps.md.
+See docs/decisions/033-ksvd-sweeps.md and docs/decisions/063-threads-in-step.md.
 """
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelatoms.engine.cpu.gang import enter, gang_size, in_step, meet
 from kernelatoms.engine.cpu.jit import jit
 from kernelatoms.engine.cpu.products import block_rows, check_shape
 from kernelatoms.engine.cpu.scale import Array
-from kernelatoms.engine.cpu.threads import each_block, stop_if_asked
+from kernelatoms.engine.cpu.threads import each, each_block, stop_if_asked
 
 # Nonzeros times features: tens of milliseconds.
 _LONG_SWEEP = 1 << 24
+# Chunks of rows are made of stripes of this many, dealt out in turn: rows of one class, which often
+# stand together and use the same atoms, then belong to all chunks.
+_STRIPE = 8
+# A chunk has this many users of an atom at least, in the mean, and this many of their numbers: some
+# microseconds, which is what a meeting costs.
+_FEWEST_USERS, _FEWEST_NUMBERS, _MOST_CHUNKS = 8, 1 << 13, 16
 
 
 @jit(fastmath=True)
@@ -34,88 +44,152 @@ def _subtract_reconstruction(residual, dictionary, indices, values):
 
 
 @jit()
-def _users_of_atoms(indices, n_atoms):
-    """Sort the nonzeros by atom: atom j's are entries starts[j]:starts[j+1] of rows and slots."""
-    starts = np.zeros(n_atoms + 1, np.int64)
-    for s in range(indices.shape[0]):
-        for j in range(indices.shape[1]):
-            if indices[s, j] >= 0:
-                starts[indices[s, j] + 1] += 1
+def _sort_users(indices, chunk, starts, rows, slots):
+    """Sort the nonzeros of a chunk by atom: atom j's are starts[j]:starts[j + 1] of rows, slots."""
+    n_chunks, n_atoms = starts.shape[0], starts.shape[1] - 1
+    n_rows, n_slots = indices.shape
+    own = starts[chunk]
+    own[0] = n_slots * _STRIPE * _stripes_before(n_rows, n_chunks, chunk)
+    counts = np.zeros(n_atoms, np.int64)
+    for stripe in range(chunk * _STRIPE, n_rows, n_chunks * _STRIPE):
+        for s in range(stripe, min(stripe + _STRIPE, n_rows)):
+            for j in range(n_slots):
+                if indices[s, j] >= 0:
+                    counts[indices[s, j]] += 1
     for atom in range(n_atoms):
-        starts[atom + 1] += starts[atom]
-    rows = np.empty(starts[n_atoms], np.int64)
-    slots = np.empty(starts[n_atoms], np.int64)
-    free = starts[:-1].copy()
-    for s in range(indices.shape[0]):
-        for j in range(indices.shape[1]):
-            if indices[s, j] >= 0:
-                at = free[indices[s, j]]
-                rows[at] = s
-                slots[at] = j
-                free[indices[s, j]] += 1
-    return starts, rows, slots
+        own[atom + 1] = own[atom] + counts[atom]
+        counts[atom] = own[atom]  # from here on, the next free place
+    for stripe in range(chunk * _STRIPE, n_rows, n_chunks * _STRIPE):
+        for s in range(stripe, min(stripe + _STRIPE, n_rows)):
+            for j in range(n_slots):
+                if indices[s, j] >= 0:
+                    at = counts[indices[s, j]]
+                    rows[at] = s
+                    slots[at] = j
+                    counts[indices[s, j]] += 1
+
+
+@jit()
+def _stripes_before(n_rows, n_chunks, chunk):
+    """Return how many stripes belong to earlier chunks; the last stripe may be a short one."""
+    n_stripes = (n_rows + _STRIPE - 1) // _STRIPE
+    return chunk * (n_stripes // n_chunks) + min(chunk, n_stripes % n_chunks)
+
+
+@jit(fastmath=True)
+def _add_up(sums, place, before, d):
+    """Write the unit atom in the direction E'w from the sums over chunks; return |E'w|^2."""
+    n_features = d.shape[0]
+    total = d.dtype.type(0)
+    for chunk in range(sums.shape[1]):
+        total += sums[place, chunk, n_features]
+    for i in range(n_features):
+        d[i] = total * before[i] + sums[place, 0, i]
+    for chunk in range(1, sums.shape[1]):
+        for i in range(n_features):
+            d[i] += sums[place, chunk, i]
+    norm2 = d.dtype.type(0)
+    for i in range(n_features):
+        norm2 += d[i] * d[i]
+    if norm2 > 0.0:
+        scale = 1.0 / np.sqrt(norm2)
+        for i in range(n_features):
+            d[i] *= scale
+    return norm2
 
 
 @jit(fastmath=True)
 def _sweep(
-    residual, dictionary, values, n_alternations, starts, rows, slots, first_atom, last_atom
-):
-    """Improve atoms first_atom, first_atom + 1, ... up to last_atom, in turn."""
-    n_features = dictionary.shape[1]
-    most = 0
-    for atom in range(first_atom, last_atom):
-        most = max(most, starts[atom + 1] - starts[atom])
-    old = np.empty(most, dictionary.dtype)
-    new = np.empty(most, dictionary.dtype)
+    words, wanted, give_way, residual, dictionary, values, n_alternations, starts, rows, slots,
+    sums, first_atom, last_atom,
+):  # fmt: skip
+    """Improve atoms first_atom, first_atom + 1, ... up to last_atom, in turn.
+
+    Each thread of a gang has some chunks of the rows, and adds up over their users; all threads
+    then add up the chunks' sums, in their order. Sums of one alternation are read while those of
+    the next are written: there are two places for them.
+    """
+    number, size = enter(words, wanted, give_way)
+    if number < 0:
+        return
+    n_chunks, n_features = len(starts), dictionary.shape[1]
+    first_chunk, last_chunk = number * n_chunks // size, (number + 1) * n_chunks // size
+    before = np.empty(n_features, dictionary.dtype)
     d = np.empty(n_features, dictionary.dtype)
+    own = np.empty(n_features, dictionary.dtype)
+    n_met = 0
     for atom in range(first_atom, last_atom):
-        first = starts[atom]
-        n_users = starts[atom + 1] - first
-        if n_users == 0:
-            continue
-        before = dictionary[atom]
-        for u in range(n_users):
-            old[u] = values[rows[first + u], slots[first + u]]
-            new[u] = old[u]
+        for i in range(n_features):
+            before[i] = dictionary[atom, i]
         # The error with the atom's own part added back is E = R + old before'.
-        for _ in range(n_alternations):
-            overlap = dictionary.dtype.type(0)
-            for u in range(n_users):
-                overlap += old[u] * new[u]
-            for i in range(n_features):
-                d[i] = overlap * before[i]
-            for u in range(n_users):
-                r = residual[rows[first + u]]
-                w = new[u]
+        along = d.dtype.type(0)
+        norm2 = d.dtype.type(0)
+        for alternation in range(n_alternations):
+            place = n_met % 2
+            for chunk in range(first_chunk, last_chunk):
+                total = d.dtype.type(0)
                 for i in range(n_features):
-                    d[i] += w * r[i]
-            norm2 = dictionary.dtype.type(0)
-            for i in range(n_features):
-                norm2 += d[i] * d[i]
+                    own[i] = 0
+                for u in range(starts[chunk, atom], starts[chunk, atom + 1]):
+                    r = residual[rows[u]]
+                    old = values[rows[u], slots[u]]
+                    w = old
+                    if alternation > 0:  # w = E d
+                        w = old * along
+                        for i in range(n_features):
+                            w += r[i] * d[i]
+                    total += old * w
+                    for i in range(n_features):
+                        own[i] += w * r[i]
+                for i in range(n_features):
+                    sums[place, chunk, i] = own[i]
+                sums[place, chunk, n_features] = total
+            n_met += 1
+            meet(words, size, n_met, give_way)
+            norm2 = _add_up(sums, place, before, d)
             if not norm2 > 0.0:
                 break
-            scale = 1.0 / np.sqrt(norm2)
-            along = dictionary.dtype.type(0)
-            for i in range(n_features):
-                d[i] *= scale
+            along = d.dtype.type(0)
             for i in range(n_features):
                 along += d[i] * before[i]
-            for u in range(n_users):
-                r = residual[rows[first + u]]
-                w = old[u] * along
-                for i in range(n_features):
-                    w += r[i] * d[i]
-                new[u] = w
         if not norm2 > 0.0:
             continue
-        for u in range(n_users):
-            r = residual[rows[first + u]]
-            w_old, w_new = old[u], new[u]
+        for chunk in range(first_chunk, last_chunk):
+            for u in range(starts[chunk, atom], starts[chunk, atom + 1]):
+                r = residual[rows[u]]
+                old = values[rows[u], slots[u]]
+                w = old * along
+                for i in range(n_features):
+                    w += r[i] * d[i]
+                for i in range(n_features):
+                    r[i] += old * before[i] - w * d[i]
+                values[rows[u], slots[u]] = w
+        if number == 0:  # all have read it before they met
             for i in range(n_features):
-                r[i] += w_old * before[i] - w_new * d[i]
-            values[rows[first + u], slots[first + u]] = w_new
-        for i in range(n_features):
-            before[i] = d[i]
+                dictionary[atom, i] = d[i]
+
+
+def _n_chunks(n_nonzeros: int, n_atoms: int, n_features: int) -> int:
+    """Return into how many chunks the rows are divided, whose sums are added up one by one.
+
+    So few that adding them up and meeting in between take little beside the work on an atom's
+    users; as many as there may be threads.
+    """
+    users = n_nonzeros // max(n_atoms, 1)
+    most = min(users // _FEWEST_USERS, users * n_features // _FEWEST_NUMBERS)
+    n_chunks = 1
+    while n_chunks < _MOST_CHUNKS and 2 * n_chunks <= most:
+        n_chunks *= 2
+    return n_chunks
+
+
+def _users_of_atoms(indices: NDArray[np.int32], n_atoms: int, n_chunks: int) -> tuple[Any, ...]:
+    """Return the users of all atoms by chunk: starts (n_chunks, n_atoms + 1), rows and slots."""
+    starts = np.empty((n_chunks, n_atoms + 1), np.int64)
+    n_places = indices.shape[1] * (len(indices) + _STRIPE)
+    rows, slots = np.empty(n_places, np.int64), np.empty(n_places, np.int32)
+    each(lambda chunk: _sort_users(indices, chunk, starts, rows, slots), range(n_chunks))
+    return starts, rows, slots
 
 
 def _check_codes(signals: Array, dictionary: Array, indices: Array, values: Array) -> None:
@@ -134,15 +208,21 @@ def sweep_atoms(
 ) -> None:
     """Improve every atom and its coefficients in turn; all arrays but ``indices`` are updated."""
     _check_codes(residual, dictionary, indices, values)
-    n_atoms = len(dictionary)
-    users = _users_of_atoms(indices, n_atoms)
+    n_atoms, n_features = dictionary.shape
+    n_chunks = _n_chunks(indices.size, n_atoms, n_features)
+    users = _users_of_atoms(indices, n_atoms, n_chunks)
+    sums = np.empty((2, n_chunks, n_features + 1), dictionary.dtype)
+    wanted = gang_size(n_chunks)
     # One call for all, unless it takes so long that Ctrl-C must be able to end it in between.
-    n_calls = 1 + indices.size * dictionary.shape[1] // _LONG_SWEEP
-    step = -(-n_atoms // n_calls)
-    for first in list(range(0, n_atoms, max(step, 1))) * n_sweeps:
+    n_calls = 1 + indices.size * n_features // (_LONG_SWEEP * wanted)
+    step = max(-(-n_atoms // n_calls), 1)
+    for first in list(range(0, n_atoms, step)) * n_sweeps:
         stop_if_asked()
-        last = min(first + step, n_atoms)
-        _sweep(residual, dictionary, values, n_alternations, *users, first, last)
+        rest = (*users, sums, first, min(first + step, n_atoms))
+        in_step(
+            wanted,
+            lambda *gang: _sweep(*gang, residual, dictionary, values, n_alternations, *rest),  # noqa: B023
+        )
 
 
 def sweep_atoms_exactly(
@@ -154,7 +234,7 @@ def sweep_atoms_exactly(
     updated.
     """
     _check_codes(residual, dictionary, indices, values)
-    starts, rows, slots = _users_of_atoms(indices, len(dictionary))
+    (starts,), rows, slots = _users_of_atoms(indices, len(dictionary), 1)
     for atom in np.flatnonzero(np.diff(starts)):
         stop_if_asked()
         nonzeros = slice(starts[atom], starts[atom + 1])
@@ -190,10 +270,11 @@ def residuals(
 ) -> Array:
     """Return signals less their reconstructions, row by row (no cancellation as in |x|^2 - z^2)."""
     _check_codes(signals, dictionary, indices, values)
-    out = signals.copy()
+    out = np.empty_like(signals, order="C")
 
     def worker(start: int, stop: int) -> None:
         part = slice(start, stop)
+        out[part] = signals[part]
         _subtract_reconstruction(out[part], dictionary, indices[part], values[part])
 
     rows = block_rows(len(out), out.shape[1], out.itemsize)

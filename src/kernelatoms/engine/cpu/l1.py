@@ -45,7 +45,7 @@ MOST_PASSES = 100_000
 # What is left of an atom below this share counts as spanned by the active ones.
 _ROUNDING = 1e-11
 # Signals per block: most; least, if there are so many; least of signals times atoms.
-_MOST_ROWS, _FEWEST_ROWS, _WORTH_A_BLOCK = 256, 4, 1 << 17
+_MOST_ROWS, _FEWEST_ROWS, _WORTH_A_BLOCK = 256, 4, 1 << 15
 # Signals between two looks at whether to stop: at least, and what they times atoms are.
 _FEWEST_AT_ONCE, _WORTH_A_CALL = 16, 1 << 16
 # Without a Gram matrix: numbers held at once by a block, and atoms that join a working set.

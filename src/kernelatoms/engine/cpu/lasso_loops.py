@@ -35,6 +35,16 @@ _PASSES_A_LOOK = 10
 _PASSES_BEFORE_LARGE = 300
 # Fewest and most atoms that join the working set at a time.
 _FEWEST_NEW, _MOST_NEW = 8, 64
+# Atoms of the working set that become active together at first; later also a quarter of the active.
+_FIRST_AT_ONCE = 4
+
+
+@jit(fastmath=True)
+def _dot(x, y, k):
+    v = 0.0
+    for i in range(k):
+        v += x[i] * y[i]
+    return v
 
 
 @jit(fastmath=True)
@@ -44,14 +54,14 @@ def _forward(L, k, x):
         v = 0.0
         for j in range(i):
             v += L[i, j] * x[j]
-        x[i] = (x[i] - v) / L[i, i]
+        x[i] = (x[i] - v) * L[i, i]
 
 
 @jit(fastmath=True)
 def _backward(L, k, x):
     """Solve L' z = x in place, row by row of L."""
     for i in range(k - 1, -1, -1):
-        v = x[i] / L[i, i]
+        v = x[i] * L[i, i]
         x[i] = v
         for j in range(i):
             x[j] -= L[i, j] * v
@@ -59,31 +69,34 @@ def _backward(L, k, x):
 
 @jit(fastmath=True)
 def _append(L, k, H, active, atom, rounding):
-    """Add a row to the factor; False if the active atoms span the new one already."""
+    """Add a row to the factor; False if the active atoms span the new one already.
+
+    The diagonal of L holds reciprocals.
+    """
     for i in range(k):
         L[k, i] = H[atom, active[i]]
     _forward(L, k, L[k])
-    left = H[atom, atom]
-    for i in range(k):
-        left -= L[k, i] * L[k, i]
+    left = H[atom, atom] - _dot(L[k], L[k], k)
     if not left > rounding * H[atom, atom]:
         return False
-    L[k, k] = np.sqrt(left)
+    L[k, k] = 1.0 / np.sqrt(left)
     return True
 
 
 @jit()
-def _drop(L, k, at, active, signs):
-    """Take active atom ``at`` out, and its row out of the factor by rotations."""
+def _drop(L, k, at, active, signs, z):
+    """Take active atom ``at`` out, and its row out of the factor by rotations, which turn z too."""
     for i in range(at, k - 1):
         active[i], signs[i] = active[i + 1], signs[i + 1]
-        for j in range(i + 2):
+        for j in range(i + 1):
             L[i, j] = L[i + 1, j]
+        L[i, i + 1] = 1.0 / L[i + 1, i + 1]
     for i in range(at, k - 1):
         a, b = L[i, i], L[i, i + 1]
         r = np.hypot(a, b)
         c, s = a / r, b / r
-        L[i, i], L[i, i + 1] = r, 0.0
+        z[i], z[i + 1] = c * z[i] + s * z[i + 1], c * z[i + 1] - s * z[i]
+        L[i, i] = 1.0 / r
         for j in range(i + 1, k - 1):
             x, y = L[j, i], L[j, i + 1]
             L[j, i] = c * x + s * y
@@ -122,19 +135,25 @@ def _gap(b, w, c, energy, alpha, support, k, positive):
     return primal - dual, as_it_comes, t
 
 
-@jit()
-def _gradient(gram, b, w, support, k, c):
-    """Compute c = b - G w afresh, from the rows of the support."""
-    c[:] = b
-    for i in range(k):
-        row = gram[support[i]]
-        x = w[support[i]]
-        for j in range(c.shape[0]):
+@jit(fastmath=True)
+def _gradient(gram, b, w, support, k, n, c):
+    """Compute c[:n] = b - G w afresh, from the rows of the support: four at a time."""
+    c[:n] = b[:n]
+    for i in range(0, k - 3, 4):
+        row0, row1 = gram[support[i]], gram[support[i + 1]]
+        row2, row3 = gram[support[i + 2]], gram[support[i + 3]]
+        x0, x1 = w[support[i]], w[support[i + 1]]
+        x2, x3 = w[support[i + 2]], w[support[i + 3]]
+        for j in range(n):
+            c[j] -= x0 * row0[j] + x1 * row1[j] + x2 * row2[j] + x3 * row3[j]
+    for i in range(k - k % 4, k):
+        row, x = gram[support[i]], w[support[i]]
+        for j in range(n):
             c[j] -= x * row[j]
 
 
 @jit()
-def _exchange(H, w, L, k, active, signs, d, atom, sign):
+def _exchange(H, w, L, k, active, signs, z, d, atom, sign):
     """Move weight onto an atom that the active ones span, until one of those is at 0 and leaves.
 
     The atom is D_A d with d = H_AA^-1 H_Aj: raising w_j by x and lowering w_A by x d moves no
@@ -157,28 +176,27 @@ def _exchange(H, w, L, k, active, signs, d, atom, sign):
     w[atom] += sign * first
     left = active[at]
     w[left] = 0.0
-    _drop(L, k, at, active, signs)
+    _drop(L, k, at, active, signs, z)
     return left
 
 
 @jit()
-def _enter(L, k, H, active, signs, role, atom, sign, rounding):
+def _enter(L, k, H, b, alpha, active, signs, z, role, atom, sign, rounding):
     """Make an atom active; return the number of active ones, the same if they span it."""
     if not _append(L, k, H, active, atom, rounding):
         return k
+    z[k] = (b[atom] - alpha * sign - _dot(L[k], z, k)) * L[k, k]
     active[k], signs[k], role[atom] = atom, sign, _ACTIVE
     return k + 1
 
 
 @jit()
-def _move(b, alpha, w, active, signs, k, d, L):
+def _move(w, active, signs, k, z, d, L):
     """Go to the minimum for these signs, or until a coefficient is 0.
 
     Return the share of the way that was gone, and which coefficient stopped it (-1: none).
     """
-    for i in range(k):
-        d[i] = b[active[i]] - alpha * signs[i]
-    _forward(L, k, d)
+    d[:k] = z[:k]
     _backward(L, k, d)
     share, at = 1.0, -1
     for i in range(k):
@@ -193,7 +211,9 @@ def _move(b, alpha, w, active, signs, k, d, L):
 
 
 @jit()
-def _let_in(H, m, c, alpha, positive, most, rounding, w, active, signs, k, d, L, role, at_once):
+def _let_in(
+    H, m, b, c, alpha, positive, most, rounding, w, active, signs, k, z, d, L, role, at_once
+):
     """Make the atom of the largest violation active, and others that violate nearly as much.
 
     Return the number of active atoms (-1: too many, or stuck), and how many came, 0 at the minimum.
@@ -209,14 +229,14 @@ def _let_in(H, m, c, alpha, positive, most, rounding, w, active, signs, k, d, L,
         return -1, 0
     sign = 1.0 if c[atom] > 0 else -1.0
     before = k
-    k = _enter(L, k, H, active, signs, role, atom, sign, rounding)
+    k = _enter(L, k, H, b, alpha, active, signs, z, role, atom, sign, rounding)
     while role[atom] != _ACTIVE:
-        at = _exchange(H, w, L, before, active, signs, d, atom, sign)
+        at = _exchange(H, w, L, before, active, signs, z, d, atom, sign)
         if at < 0:
             return -1, 0
         role[at] = _FREE
         before -= 1
-        k = _enter(L, before, H, active, signs, role, atom, sign, rounding)
+        k = _enter(L, before, H, b, alpha, active, signs, z, role, atom, sign, rounding)
     came = 1
     for j in range(m):
         if came >= at_once or k == most:
@@ -224,29 +244,38 @@ def _let_in(H, m, c, alpha, positive, most, rounding, w, active, signs, k, d, L,
         v = (c[j] if positive else abs(c[j])) - alpha
         if v > 0.5 * worst and role[j] == _FREE:
             before = k
-            k = _enter(L, k, H, active, signs, role, j, 1.0 if c[j] > 0 else -1.0, rounding)
+            sign = 1.0 if c[j] > 0 else -1.0
+            k = _enter(L, k, H, b, alpha, active, signs, z, role, j, sign, rounding)
             came += k - before
     return k, came
 
 
 @jit()
-def _solve_active(H, m, b, alpha, positive, most, rounding, w, c, active, signs, d, L, role):
-    """Minimise over the working set's m atoms from w; return the size of the support.
-
-    -1 if more than ``most`` atoms would be active, or if rounding keeps it from the minimum.
-    """
+def _enter_all(H, m, b, alpha, most, rounding, w, active, signs, z, L, role):
+    """Make all atoms with a coefficient active, but those that others span; -1 if too many."""
     k = 0
     for j in range(m):
         role[j] = _FREE
         if w[j] != 0.0:
             if k == most:
                 return -1
-            k = _enter(L, k, H, active, signs, role, j, 1.0 if w[j] > 0 else -1.0, rounding)
+            sign = 1.0 if w[j] > 0 else -1.0
+            k = _enter(L, k, H, b, alpha, active, signs, z, role, j, sign, rounding)
             if role[j] == _FREE:
                 w[j] = 0.0
-    at_once, came = 1, 0
+    return k
+
+
+@jit()
+def _solve_active(H, m, b, alpha, positive, most, rounding, w, c, active, signs, k, z, d, L, role):
+    """Minimise over the working set's m atoms from w, whose k nonzeros are active.
+
+    Return the size of the support; -1 if more than ``most`` atoms would be active, or if rounding
+    keeps it from the minimum.
+    """
+    at_once, came = _FIRST_AT_ONCE, 0
     for _ in range(20 * m + 50):
-        share, at = _move(b, alpha, w, active, signs, k, d, L)
+        share, at = _move(w, active, signs, k, z, d, L)
         if at >= 0:
             w[active[at]] = 0.0
             role[active[at]] = _FREE
@@ -255,21 +284,17 @@ def _solve_active(H, m, b, alpha, positive, most, rounding, w, c, active, signs,
                 # does so by rounding, and stays out until the working set has changed.
                 role[active[at]] = _BARRED if came == 1 else _FREE
                 at_once = 1
-            _drop(L, k, at, active, signs)
+            _drop(L, k, at, active, signs, z)
             k -= 1
             continue
-        for j in range(m):
-            c[j] = b[j]
-        for i in range(k):
-            row, x = H[active[i]], w[active[i]]
-            for j in range(m):
-                c[j] -= x * row[j]
+        _gradient(H, b, w, active, k, m, c)
         k, came = _let_in(
-            H, m, c, alpha, positive, most, rounding, w, active, signs, k, d, L, role, at_once
-        )
+            H, m, b, c, alpha, positive, most, rounding, w, active, signs, k, z, d, L, role,
+            at_once,
+        )  # fmt: skip
         if came == 0:
             return k
-        at_once = min(2 * at_once, 1 + k // 8)
+        at_once = min(2 * at_once, _FIRST_AT_ONCE + k // 4)
     return -1
 
 
@@ -355,7 +380,7 @@ def _coordinate_descent(gram, b, energy, alpha, positive, gap_tol, max_passes, w
             atoms[n] = j
             n += 1
     every = atoms[:n].copy()
-    _gradient(gram, b, w, every, len(every), c)
+    _gradient(gram, b, w, every, len(every), len(c), c)
     gap, _, t = _gap(b, w, c, energy, alpha, every, len(every), positive)
     passes = 0
     longest = np.inf
@@ -369,7 +394,7 @@ def _coordinate_descent(gram, b, energy, alpha, positive, gap_tol, max_passes, w
         new_gap, _, t = _gap(b, w, c, energy, alpha, every, len(every), positive)
         if passes % 200 == 0 or new_gap >= gap:
             # The gradient drifts with rounding: from w again.
-            _gradient(gram, b, w, every, len(every), c)
+            _gradient(gram, b, w, every, len(every), len(c), c)
             new_gap, _, t = _gap(b, w, c, energy, alpha, every, len(every), positive)
         gap = new_gap
     return gap
@@ -378,7 +403,7 @@ def _coordinate_descent(gram, b, energy, alpha, positive, gap_tol, max_passes, w
 @jit()
 def _active_set(
     gram, b, energy, alpha, positive, gap_tol, most, rounding, w, c, H, member, working,
-    small_w, small_b, small_c, active, signs, d, L, role,
+    small_w, small_b, small_c, active, signs, z, d, L, role, support,
 ):  # fmt: skip
     """Solve from w over growing working sets; return the gap, and H, which may have grown.
 
@@ -393,7 +418,7 @@ def _active_set(
                 return np.inf, H
             working[m] = j
             m += 1
-    _gradient(gram, b, w, working, m, c)
+    _gradient(gram, b, w, working, m, len(c), c)
     gap, _, _ = _gap(b, w, c, energy, alpha, working, m, positive)
     if gap <= gap_tol * energy:
         return gap, H
@@ -402,23 +427,22 @@ def _active_set(
     for i in range(m):
         for j in range(m):
             H[i, j] = gram[working[i], working[j]]
-    k = 0
-    while True:
+        small_b[i], small_w[i] = b[working[i]], w[working[i]]
+    k = _enter_all(H, m, small_b, alpha, most, rounding, small_w, active, signs, z, L, role)
+    while k >= 0:
         if m > 0:
-            for i in range(m):
-                small_b[i], small_w[i] = b[working[i]], w[working[i]]
             k = _solve_active(
-                H, m, small_b, alpha, positive, most, rounding, small_w, small_c, active, signs,
-                d, L, role,
+                H, m, small_b, alpha, positive, most, rounding, small_w, small_c, active, signs, k,
+                z, d, L, role,
             )  # fmt: skip
             for i in range(m):
                 w[working[i]] = small_w[i]
             if k < 0:
-                return np.inf, H
+                break
             for i in range(k):
-                active[i] = working[active[i]]
-            _gradient(gram, b, w, active, k, c)
-            gap, _, _ = _gap(b, w, c, energy, alpha, active, k, positive)
+                support[i] = working[active[i]]
+            _gradient(gram, b, w, support, k, len(c), c)
+            gap, _, _ = _gap(b, w, c, energy, alpha, support, k, positive)
             if gap <= gap_tol * energy:
                 return gap, H
         before = m
@@ -426,6 +450,12 @@ def _active_set(
         H, m = _widen(gram, c, alpha, positive, H, working, m, member, n_new)
         if m == before:
             return gap, H  # nothing violates, and still a gap: rounding
+        for i in range(m):
+            if i >= before:
+                small_b[i], small_w[i] = b[working[i]], 0.0
+            if i >= before or role[i] == _BARRED:
+                role[i] = _FREE
+    return np.inf, H
 
 
 @jit()
@@ -441,7 +471,8 @@ def solve_lasso(gram, corr, energy, alpha, positive, gap_tol, most, rounding, ma
     working, atoms = np.empty(n_atoms, np.int64), np.empty(n_atoms, np.int64)
     member, role = np.empty(n_atoms, np.bool_), np.empty(n_atoms, np.int64)
     small, large = min(most[0], n_atoms), min(most[1], n_atoms)
-    active, signs, d = np.empty(large + 1, np.int64), np.empty(large + 1), np.empty(large + 1)
+    active, signs = np.empty(large + 1, np.int64), np.empty(large + 1)
+    support, z, d = np.empty(large + 1, np.int64), np.empty(large + 1), np.empty(large + 1)
     L = np.empty((small + 1, small + 1))
     H = np.empty((64, 64))
     for s in range(corr.shape[0]):
@@ -452,7 +483,7 @@ def solve_lasso(gram, corr, energy, alpha, positive, gap_tol, most, rounding, ma
                 L = np.empty((limit + 1, limit + 1))
             gap, H = _active_set(
                 gram, b, energy[s], alpha, positive, gap_tol, limit, rounding, w, c, H, member,
-                working, small_w, small_b, small_c, active, signs, d, L, role,
+                working, small_w, small_b, small_c, active, signs, z, d, L, role, support,
             )  # fmt: skip
             if gap <= enough:
                 break
@@ -496,7 +527,7 @@ def certify(gram, corr, energy, alpha, positive, codes, gaps, errors):
     support = np.empty(n_atoms, np.int64)
     for s in range(corr.shape[0]):
         k = _support_of(codes[s], support)
-        _gradient(gram, corr[s], codes[s], support, k, c)
+        _gradient(gram, corr[s], codes[s], support, k, n_atoms, c)
         gaps[s], errors[s], _ = _gap(corr[s], codes[s], c, energy[s], alpha, support, k, positive)
 
 

@@ -100,6 +100,11 @@ def n_threads() -> int:
             return int(value)
         if value and variable.startswith("KERNELATOMS"):
             raise ValueError(f"{variable} must be a positive whole number, got {value!r}.")
+    return n_processors()
+
+
+def n_processors() -> int:
+    """Return how many processors this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -200,14 +205,13 @@ def each_block(
 
 def _share(items: list[Any], make_work: MakeWork) -> None:
     """Call ``work(*item)`` for every item; each thread makes its own ``work`` first."""
+    if is_at_work():  # BLAS is held already
+        _work_alone(items, make_work)
+        return
     n_helpers = min(n_threads(), len(items)) - 1
     with one_blas_thread():
-        if is_at_work() or n_helpers < 1:
-            if items:
-                work = make_work()
-                for item in items:
-                    stop_if_asked()
-                    work(*item)
+        if n_helpers < 1:
+            _work_alone(items, make_work)
             return
         crew = _Crew(items, deque(range(len(items))))
         try:
@@ -226,6 +230,15 @@ def _share(items: list[Any], make_work: MakeWork) -> None:
                 raise error
             finally:
                 del error
+
+
+def _work_alone(items: list[Any], make_work: MakeWork) -> None:
+    """Work on items in this thread."""
+    if items:
+        work = make_work()
+        for item in items:
+            stop_if_asked()
+            work(*item)
 
 
 def stop_if_asked() -> None:

@@ -3,7 +3,7 @@
 One thread reads some 10 GB/s, and a fit that reads all rows three times before it starts waits for
 that. Blocks depend on the data alone, and so do the bits of sums.
 
-See docs/decisions/060-every-core.md.
+See docs/decisions/003-one-thread-pool.md.
 """
 
 import zlib
@@ -72,7 +72,7 @@ def count_values(values: NDArray[np.integer], n: int) -> NDArray[np.intp]:
         # Numbers below 0, which padding is, are counted at 0, and one number up all others.
         return np.bincount(np.maximum(block.reshape(-1), -1) + 1, minlength=n + 1)[1 : n + 1]
 
-    return np.sum(_each_block(counts, values), axis=0, dtype=np.intp, initial=0)
+    return np.sum(_each_block(counts, values) or [counts(values)], axis=0, dtype=np.intp)
 
 
 def checksum(X: Array) -> int:

@@ -26,10 +26,11 @@ from kernelatoms.estimators.classifiers.class_learners import (
     make_learners,
     with_kernel_looked_at,
 )
-from kernelatoms.estimators.devices.border import learn
+from kernelatoms.estimators.devices.border import learn, refuse_source
 from kernelatoms.estimators.inspection.explanation import Explanation, codes_of_best, explain_codes
-from kernelatoms.estimators.learners.base import DictionaryLearner
-from kernelatoms.estimators.learners.linear import KSVD, MOD
+from kernelatoms.estimators.kept import kept, run_of_class
+from kernelatoms.estimators.learners.base import ONE_BATCH, DictionaryLearner
+from kernelatoms.estimators.learners.linear import KSVD, BatchLinearLearner
 from kernelatoms.estimators.state_checks import (
     check_features,
     check_labels,
@@ -54,11 +55,11 @@ from kernelatoms.similarity.missing import rows_with_missing
 
 
 def _learns_from_batches(classifier: Any) -> bool:
-    if isinstance(classifier.dictionary, MOD):
+    if isinstance(classifier.dictionary, BatchLinearLearner | None):
         return True
     raise AttributeError(
-        "ClassDictionaryClassifier learns from batches with dictionary=MOD(...) alone, got "
-        f"{classifier.dictionary!r}: other learners need all rows at hand."
+        "ClassDictionaryClassifier learns from batches with dictionary=KSVD(...) or MOD(...), got "
+        f"{classifier.dictionary!r}."
     )
 
 
@@ -166,10 +167,18 @@ class ClassDictionaryClassifier(CodeClassifier, CallbackSupportMixin, Estimator)
         self
         """
         warm = getattr(self.dictionary, "warm_start", False)
-        learn(self._fit, self, X, y=y, from_nothing=not warm)
+        with kept(self, X, y, goes_on=warm):
+            learn(self._fit, self, X, y=y, from_nothing=not warm)
         return self
 
     def _from_source(self, source: RowSource) -> Any:
+        if self.calibrate:
+            raise ValueError(
+                "calibrate=True learns from rows left out, in three more fits, and needs all rows "
+                "in memory: use calibrate=False with a source of rows."
+            )
+        if isinstance(self.dictionary, DictionaryLearner):
+            self.dictionary._from_source(source)  # refuses what it cannot learn from
         return source
 
     def _fit(self, X: Any, y: Any) -> None:
@@ -179,11 +188,6 @@ class ClassDictionaryClassifier(CodeClassifier, CallbackSupportMixin, Estimator)
         is_source = isinstance(X, RowSource)
         if self._precomputed:
             check_training_kernel(X)
-        if is_source and self.calibrate:
-            raise ValueError(
-                "calibrate=True learns from rows left out, in three more fits, and needs all rows "
-                "in memory: use calibrate=False with a source of rows."
-            )
         n_classes = len(self.classes_)
         self._check_calibration(labels)
         learners = make_learners(self, np.bincount(labels), X)
@@ -203,7 +207,11 @@ class ClassDictionaryClassifier(CodeClassifier, CallbackSupportMixin, Estimator)
             if self._precomputed:
                 rows = rows[:, members[c]]
             task.call_on_fit_task_begin(estimator=self, X=rows)
-            with task.propagate_callback_context(learner), callback_management_context(learner):
+            with (
+                task.propagate_callback_context(learner),
+                callback_management_context(learner),
+                run_of_class(self, learner, c, n_classes),
+            ):
                 yield from with_kernel_looked_at(learner._learning(rows))
             task.call_on_fit_task_end(estimator=self, X=rows)
             return learner
@@ -221,7 +229,7 @@ class ClassDictionaryClassifier(CodeClassifier, CallbackSupportMixin, Estimator)
         """Take in a batch: every class's dictionary learns from its rows.
 
         A class begins with its first rows, in whichever batch they come, and stays as it is where
-        a batch has none of it. Only with ``MOD()`` as the dictionary: K-SVD needs all rows at hand.
+        a batch has none of it. Only with ``KSVD()`` or ``MOD()`` as the dictionary.
 
         Parameters
         ----------
@@ -236,6 +244,7 @@ class ClassDictionaryClassifier(CodeClassifier, CallbackSupportMixin, Estimator)
         -------
         self
         """
+        refuse_source("partial_fit", X, ONE_BATCH)
         learn(self._partial_fit, self, X, y=y, from_nothing=False)
         return self
 
@@ -256,11 +265,12 @@ class ClassDictionaryClassifier(CodeClassifier, CallbackSupportMixin, Estimator)
             np.iinfo(np.int32).max, size=len(known) + len(new)
         )[len(known) :]
         learners = {label: copied(learner) for label, learner in known.items()}
-        asked = self.dictionary.get_params(deep=False)
+        dictionary = self._learner()
+        asked = dictionary.get_params(deep=False)
         for learner in learners.values():
             learner.set_params(**{**asked, "random_state": learner.random_state})
         for label, seed in zip(new, seeds, strict=True):
-            learners[label] = clone(self.dictionary).set_params(random_state=int(seed))
+            learners[label] = clone(dictionary).set_params(random_state=int(seed))
 
         def learn_class(c: int) -> None:
             learners[present.tolist()[c]].partial_fit(X[labels == c])
@@ -271,7 +281,7 @@ class ClassDictionaryClassifier(CodeClassifier, CallbackSupportMixin, Estimator)
 
     @available_if(_learns_from_batches)
     def change_coordinates(self, change: Any) -> Self:
-        """Bring all dictionaries to other coordinates: see ``MOD.change_coordinates``.
+        """Bring all dictionaries to other coordinates: see ``KSVD.change_coordinates``.
 
         Parameters
         ----------
@@ -441,20 +451,25 @@ class ClassDictionaryClassifier(CodeClassifier, CallbackSupportMixin, Estimator)
         return super().set_params(**params)
 
     def _check_goes_on(self, known: dict[Any, Any], labels: Array) -> None:
-        """Refuse to go on from other learners than MOD, and with labels of another kind."""
+        """Refuse to go on from another kind of learner, and with labels of another kind."""
         if not known:
             return
         learner = self.dictionaries_[0]
-        if not isinstance(learner, MOD):
+        asked = type(self._learner())
+        if type(learner) is not asked:
             raise ValueError(
-                f"dictionary is MOD(...) and the model was learned by {type(learner).__name__}: "
-                "call fit, or begin with a new model."
+                f"dictionary is {asked.__name__}(...) and the model was learned by "
+                f"{type(learner).__name__}: call fit, or begin with a new model."
             )
         if (labels.dtype.kind in "biuf") != (self.classes_.dtype.kind in "biuf"):
             raise ValueError(
                 f"y must have labels like those before, such as {self.classes_.tolist()[0]!r}, got "
                 f"{labels.tolist()[0]!r}."
             )
+
+    def _learner(self) -> Any:
+        """Return what learns the dictionary of a class."""
+        return KSVD() if self.dictionary is None else self.dictionary
 
     def _learned(self) -> dict[Any, Any]:
         """Return the learners of the last fit by their classes' labels."""
@@ -466,7 +481,7 @@ class ClassDictionaryClassifier(CodeClassifier, CallbackSupportMixin, Estimator)
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self._precomputed
         tags.input_tags.sparse = True  # dense inside
-        learner = KSVD() if self.dictionary is None else self.dictionary
+        learner = self._learner()
         # Which atoms are nearest is known of complete rows only.
         if isinstance(learner, DictionaryLearner) and self.n_neighbors is None:
             tags.input_tags.allow_nan = get_tags(learner).input_tags.allow_nan

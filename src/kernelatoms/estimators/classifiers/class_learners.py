@@ -9,6 +9,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from kernelatoms.estimators.base import sample_of
+from kernelatoms.estimators.kept import state_keepers
 from kernelatoms.estimators.learners.base import DictionaryLearner, may_outnumber_rows
 from kernelatoms.estimators.learners.linear import KSVD, LinearLearner
 from kernelatoms.estimators.maps.kernel_choice import KernelChoice, without_contrast_check
@@ -45,6 +46,11 @@ def _template(model: Any, X: Any) -> Any:
     template = KSVD() if model.dictionary is None else model.dictionary
     if not isinstance(template, DictionaryLearner):
         raise TypeError(f"dictionary must be a learner such as KSVD() or MOD(), got {template!r}.")
+    if state_keepers(template):
+        raise ValueError(
+            "dictionary has a Checkpoint, which would be that of every class: give it to the "
+            "classifier, ClassDictionaryClassifier(...).set_callbacks(Checkpoint(...))."
+        )
     gamma = getattr(template, "gamma", None)
     if isinstance(gamma, str) and gamma == "search":
         raise ValueError(

@@ -33,6 +33,7 @@ from kernelatoms.learning.fddl import (
     class_atoms,
     code_means,
     learn_fisher,
+    start_fisher,
 )
 from kernelatoms.learning.state import CoupledState, unit_rows
 
@@ -187,8 +188,9 @@ class FDDLClassifier(SupervisedDictionary):
             start = class_atoms(
                 data, start, weights.l1, max_iter=int(self.init_max_iter), tol=float(self.tol)
             )
-        state = learn_fisher(
-            data, start, weights, max_iter=int(self.max_iter), tol=float(self.tol),
+        state = reporter.resumed(start_fisher(data, start, weights), data.rows)
+        learn_fisher(
+            data, state, weights, max_iter=reporter.passes_left, tol=float(self.tol),
             observer=reporter,
         )  # fmt: skip
         self._set(**attributes(state))

@@ -44,6 +44,7 @@ from kernelatoms.learning.ksad import (
     Weights,
     learn_ksad,
     ridge_of,
+    start_ksad,
     within_class_metric,
 )
 from kernelatoms.learning.mod import orthonormal_start
@@ -300,8 +301,9 @@ class KSADClassifier(SeededSearch, MapLearner, SupervisedDictionary):
         weights = self._weights(F, labels, start)
         map_ = KSADMap(linearizer, metric, order, labels, weights)
         reporter = PassReporter(self, X, int(self.max_iter), map_.attributes)
-        state = learn_ksad(
-            F, labels, start, weights, max_iter=int(self.max_iter), tol=float(self.tol),
+        state = reporter.resumed(start_ksad(F, start, weights), F)
+        learn_ksad(
+            F, labels, state, weights, max_iter=reporter.passes_left, tol=float(self.tol),
             scatter=self.scatter, observer=reporter,
         )  # fmt: skip
         self._set(**map_.attributes(state))

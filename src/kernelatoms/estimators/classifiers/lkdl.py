@@ -4,9 +4,9 @@ from typing import Any
 
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import Normalizer
 
 from kernelatoms.estimators.maps.linearizer import KernelLinearizer
+from kernelatoms.estimators.maps.row_normalizer import RowNormalizer
 from kernelatoms.similarity.base import check_flag
 
 
@@ -62,5 +62,5 @@ def make_lkdl(
             "parameters of the learner are given to the learner itself."
         )
     steps = [("map", KernelLinearizer(kernel, **map_parameters)), ("learn", clone(learner))]
-    scale = [("scale", Normalizer())] if check_flag("unit_rows", unit_rows) else []
+    scale = [("scale", RowNormalizer())] if check_flag("unit_rows", unit_rows) else []
     return Pipeline([*scale, *steps])

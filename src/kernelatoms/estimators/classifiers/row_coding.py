@@ -9,7 +9,7 @@ weight of a code's size. It writes signals in training rows and says what each c
 
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from threading import Lock
 from typing import Any, NamedTuple
@@ -38,9 +38,9 @@ from kernelatoms.estimators.classifiers.training_dictionary import (
 
 Near = NDArray[np.int32]
 
-# Signals that a thread works on at once: their kernel values stay at some ten MiB, and their small
-# Gram matrices, of which there are a few copies, at half of that.
-_VALUES_AT_ONCE, _LOCAL_VALUES_AT_ONCE = 2_000_000, 1_000_000
+# Signals that a thread works on at once: their kernel values stay at some ten MiB, their small Gram
+# matrices, of which there are a few copies, at half of that, and their own atoms at twice that.
+_VALUES_AT_ONCE, _GRAM_VALUES_AT_ONCE, _ATOM_VALUES_AT_ONCE = 2_000_000, 1_000_000, 4_000_000
 _FEWEST_ROWS = 4
 
 
@@ -63,6 +63,8 @@ class RowCoder:
     dictionary: TrainingDictionary
     locality: Locality | None  # which training rows a signal may use; None for all
     weight: float  # of a code's size
+    # Whether a row was coded, and with it computed what all rows need: threads would wait for that.
+    _is_prepared: bool = field(default=False, init=False)
 
     def in_blocks(
         self, X: Array, scaled: Callable[[Array], Array], see: Callable[[Array, Near | None], Any]
@@ -88,9 +90,10 @@ class RowCoder:
         lock = Lock() if locality is not None and locality.seed is not None else None
         if locality is not None:
             dictionary.expect(len(X), locality.n_neighbors)
-        if len(X) > 1:  # what is computed once: threads would wait for each other
+        if not self._is_prepared and len(X) > 1:
             rows = rows_of(0, 1)
             self.code(rows, None if locality is None else dictionary.neighbors(rows, locality))
+            self._is_prepared = True
         self._for_blocks(X, work)
         return [found[start] for start in sorted(found)]
 
@@ -99,7 +102,9 @@ class RowCoder:
         most = _VALUES_AT_ONCE // self.dictionary.n_atoms
         if self.locality is not None:
             own = self.locality.n_neighbors
-            most = _LOCAL_VALUES_AT_ONCE // (own * max(own, X.shape[1]))
+            most = min(
+                _GRAM_VALUES_AT_ONCE // (own * own), _ATOM_VALUES_AT_ONCE // (own * X.shape[1])
+            )
         machine(X).for_rows(len(X), max(most, _FEWEST_ROWS), work)
 
     def code(self, rows: Array, near: Near | None) -> Represented:

@@ -18,6 +18,7 @@ from kernelatoms.estimators.classifiers.base import CodeClassifier
 from kernelatoms.estimators.coding.dictionary_coder import DictionaryCoder
 from kernelatoms.estimators.devices.border import learn
 from kernelatoms.estimators.inspection.explanation import Explanation, explain_codes
+from kernelatoms.estimators.kept import kept
 from kernelatoms.estimators.learners.base import PassReporter, choose_n_nonzero, pass_attributes
 from kernelatoms.estimators.state_checks import (
     check_features,
@@ -79,7 +80,8 @@ class SupervisedDictionary(CodeClassifier, DictionaryCoder):
         -------
         self
         """
-        learn(self._fit, self, X, y=y)
+        with kept(self, X, y):
+            learn(self._fit, self, X, y=y)
         return self
 
     def _fit(self, X: Any, y: Any) -> None:
@@ -217,9 +219,10 @@ class LabelDictionary:
         )  # fmt: skip
         rows = scaled(with_labels(X, labels, weights))
         state = LearnerState.start(atoms_with_map(start, mapped(start), weights), rng)
+        state = reporter.resumed(state, rows)
         learning = passes(
-            linear_problems, rows, self._pursuit(),
-            KSVDUpdate(), state, max_iter=int(self.max_iter), tol=float(self.tol),
+            linear_problems, rows, self._pursuit(), KSVDUpdate(), state,
+            max_iter=reporter.passes_left, tol=float(self.tol),
             observer=reporter, groups=(labels, owners),
         )  # fmt: skip
         run(learning)

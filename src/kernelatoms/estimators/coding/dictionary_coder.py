@@ -16,7 +16,8 @@ from kernelatoms.coding.problem import CodingProblem, LinearProblem
 from kernelatoms.coding.pursuits import Pursuit, code_over_nearest
 from kernelatoms.engine import Array, machine
 from kernelatoms.estimators.base import Bring, Estimator, unnamed
-from kernelatoms.estimators.devices.border import at_once, by_rows
+from kernelatoms.estimators.devices.border import at_once, block_worker, by_rows
+from kernelatoms.estimators.devices.source_columns import note_columns
 from kernelatoms.estimators.validation import check_codes, validate_new, wants_frame
 from kernelatoms.features.expansion import Expansion
 from kernelatoms.features.linear_algebra import check_squares
@@ -110,7 +111,9 @@ class DictionaryCoder(
 
     def _score(self, X: Any) -> float:
         if isinstance(X, RowSource):
-            sums = X.reduce(lambda rows, _: self._squares(rows), block_rows=X.default_block_rows)
+            worker = block_worker(self)
+            sums = X.reduce(lambda rows, _: worker._squares(rows), block_rows=X.default_block_rows)
+            note_columns(self, X, reset=False)
         else:
             sums = self._squares(X)
         error, energy = sums.tolist()

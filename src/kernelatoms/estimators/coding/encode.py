@@ -36,6 +36,7 @@ from kernelatoms.estimators.validation import (
     refuse_unused,
 )
 from kernelatoms.features.memory import check_dense_fits, check_fits
+from kernelatoms.rows import RowSource
 from kernelatoms.similarity.base import check_flag
 
 _L1: dict[str, Callable[..., Codes]] = {"lasso": lasso, "ksc": ksc, "fksc": fksc}
@@ -75,7 +76,7 @@ def sparse_encode(
 
     Parameters
     ----------
-    X : array of shape (n_samples, n_features)
+    X : array or RowSource of shape (n_samples, n_features)
         Signals; k(signals, atoms) with ``kernel="precomputed"``. Of rows with missing values (NaN)
         the linear kernel counts only what is observed, with atoms scaled to unit norm on that when
         they are picked; other kernels are estimated from it, but for "chi2", "additive_chi2",
@@ -169,6 +170,12 @@ def sparse_encode(
     kernel_parameters = {
         "gamma": gamma, "degree": degree, "coef0": coef0, "kernel_params": kernel_params,
     }  # fmt: skip
+
+    if return_gap and isinstance(X, RowSource):
+        raise ValueError(
+            "return_gap=True gives two arrays, and X is a source of rows: give its blocks, one "
+            "after another (for block in X: ...)."
+        )
 
     def code(
         X: Any, dictionary: Any, max_residual: Any, candidates: Any, start: Any, energy: Any

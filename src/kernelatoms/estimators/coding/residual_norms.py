@@ -14,7 +14,8 @@ from kernelatoms.coding.problem import CodingProblem
 from kernelatoms.engine import Array
 from kernelatoms.estimators.coding.arguments import check_codes_of, make_problem
 from kernelatoms.estimators.devices.border import on_cpu
-from kernelatoms.estimators.validation import FLOATS, check_observed, dense_rows
+from kernelatoms.estimators.validation import FLOATS, check_observed, dense_rows, refuse_unused
+from kernelatoms.rows import PairedRows, RowSource, open_rows
 
 
 def residual_norms(
@@ -28,17 +29,17 @@ def residual_norms(
     coef0: float = 1,
     kernel_params: dict[str, Any] | None = None,
     energy: Any = None,
-) -> Array:
+) -> Any:
     """Return |x - D w| for every signal x and its code w, in the feature space of a kernel.
 
     Parameters
     ----------
-    X : array of shape (n_samples, n_features)
+    X : array or RowSource of shape (n_samples, n_features)
         Signals; k(signals, atoms) with ``kernel="precomputed"``. Under the linear kernel, what is
         left of observed entries counts.
     dictionary : array of shape (n_atoms, n_features), or a fitted learner
         Atoms, as in ``sparse_encode``.
-    codes : dense or sparse array of shape (n_samples, n_atoms)
+    codes : dense or sparse array, or RowSource, of shape (n_samples, n_atoms)
         Coefficients, whoever found them.
     kernel : str, callable, object or class, default="linear"
         As in ``KernelLinearizer``.
@@ -54,7 +55,8 @@ def residual_norms(
     Returns
     -------
     array of shape (n_samples,)
-        Norms; their squares below 10 eps of k(x, x) count as 0.
+        Norms; their squares below 10 eps of k(x, x) count as 0. Of a source of signals a source,
+        whose blocks are computed when they are read.
 
     Examples
     --------
@@ -65,6 +67,17 @@ def residual_norms(
     >>> residual_norms([[3.0, 4.0]], atoms, codes)
     array([3.])
     """
+    if isinstance(X, RowSource):
+        refuse_unused(residual_norms, {"energy": energy}, "has an entry per row, and X is a source")
+        others = codes if isinstance(codes, RowSource) else open_rows(codes)
+
+        def of_blocks(rows: Any, own: Any) -> Array:
+            return residual_norms(
+                rows, dictionary, own, kernel=kernel, gamma=gamma, degree=degree, coef0=coef0,
+                kernel_params=kernel_params,
+            )  # fmt: skip
+
+        return PairedRows(X, others, of_blocks, X.dtype)
     X, dictionary, codes, energy = on_cpu(
         "residual_norms", X=X, dictionary=dictionary, codes=codes, energy=energy
     )

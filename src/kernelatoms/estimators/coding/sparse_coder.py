@@ -81,6 +81,8 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, Transformer):
 
     _on_devices = True
 
+    _fits_columns_alone = True
+
     def __init__(
         self,
         dictionary: Any,

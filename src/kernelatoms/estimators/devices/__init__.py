@@ -4,5 +4,6 @@
   ``learn``; ``on_cpu`` for what works on the CPU alone.
 - ``conversion``: users' arrays as the engine's and back; ``to_device``, whole models.
 - ``use_device``: ``use_device``, the device for numpy rows.
+- ``source_columns``: the columns of a source of rows, and their names.
 - ``streaming``: numpy rows through that device, in blocks.
 """

@@ -40,6 +40,7 @@ from kernelatoms.estimators.devices.conversion import (
     rebuilt,
     torch_side,
 )
+from kernelatoms.estimators.devices.source_columns import note_columns
 from kernelatoms.estimators.devices.use_device import chosen_device, on_the_cpu
 from kernelatoms.rows import RowSource
 
@@ -82,6 +83,8 @@ def by_rows(
         Whether scikit-learn makes data frames of the answer where ``set_output`` asks for them.
     """
     if isinstance(X, RowSource):
+        if frames:
+            _refuse_frames(owner, "are read block by block")
         return _by_blocks(work, X, owner, name=name, lines=lines, shared=shared)
     if scipy.sparse.issparse(X) and X.ndim == 2 and not lines:
         step = max(1, int(_BLOCK // max(1, X.shape[1] * (4 if X.dtype == np.float32 else 8))))
@@ -152,8 +155,10 @@ def learn(
             for fitted in fitted_names(owner):
                 del vars(owner)[fitted]
         if isinstance(X, RowSource):
-            X = owner._from_source(X)
-            y = X.labels() if y is None and isinstance(X, RowSource) else y
+            y = X.labels() if y is None else y
+            source, X = X, owner._from_source(X)
+            if X is not source:  # a sample, whose columns have no names
+                return _learn_from_sample(work, owner, source, X)
         labels = () if y is _NO_LABELS else (as_labels(y),)
         device = chosen_device()
         if device is None and "torch" not in sys.modules:
@@ -173,6 +178,23 @@ def learn(
             return work(X, *labels)
 
 
+def refuse_source(what: str, X: Any, instead: str) -> None:
+    """Refuse a source of rows where rows in memory are needed."""
+    if isinstance(X, RowSource):
+        raise TypeError(f"{what} needs rows in memory, and got a source of rows: {instead}.")
+
+
+def block_worker(owner: Any) -> Any:
+    """Return a model that answers for blocks of rows, whose columns have no names.
+
+    It is what the model is now: answers are computed later, when blocks are read.
+    """
+    worker = object.__new__(type(owner))
+    vars(worker).update(vars(owner))
+    vars(worker).pop("feature_names_in_", None)
+    return worker
+
+
 def on_cpu(what: str, **values: Any) -> Any:
     """Return arguments of what works on the CPU alone: numpy arrays for tensors.
 
@@ -180,6 +202,7 @@ def on_cpu(what: str, **values: Any) -> Any:
     """
     found = []
     for name, value in values.items():
+        refuse_source(what, value, "give it some of them, X.take([0, 1, 2])")
         if "torch" in sys.modules:
             for path, array in matrices(name, value):
                 check_is_on_cpu(what, path, array)
@@ -248,11 +271,7 @@ class _Call:
 
     def refuse_frames(self) -> None:
         """Refuse tensors where data frames are asked for."""
-        if _get_output_config("transform", self.owner)["dense"] != "default":
-            raise ValueError(
-                "set_output asks for data frames, which hold no tensors: give numpy arrays, or "
-                'set_output(transform="default").'
-            )
+        _refuse_frames(self.owner, "are tensors")
 
     def answer(self, work: Callable[..., Any]) -> Any:
         """Return the answer to a call that leaves models as they are."""
@@ -312,6 +331,21 @@ class _Call:
                     )
 
 
+def _refuse_frames(owner: Any, rows_are: str) -> None:
+    if _get_output_config("transform", owner)["dense"] != "default":
+        raise ValueError(
+            f"set_output asks for data frames, and these rows {rows_are}: give numpy arrays, or "
+            'set_output(transform="default").'
+        )
+
+
+def _learn_from_sample(work: Callable[..., Any], owner: Any, source: RowSource, X: Any) -> Any:
+    """Return what is learned from a sample of a source, whose columns may have names."""
+    answer = learn(work, owner, X, from_nothing=False)
+    note_columns(owner, source)
+    return answer
+
+
 def _entered(value: Any, name: str) -> Any:
     """Return a fitted attribute with the engine's arrays for its tensors."""
     if name == "classes_":
@@ -324,16 +358,28 @@ def _by_blocks(
 ) -> RowSource:
     """Return the answers for the rows of a source, block by block as they are asked for."""
     for line, value in lines.items():
-        if value is not None:
+        if np.ndim(value) or is_tensor(value):
             raise ValueError(
                 f"{line} has an entry per row, and {name} is a source of rows: give the rows of "
                 f"each block, and their {line}, by themselves (for block in {name}: ...)."
             )
+    if owner is not None and getattr(work, "__self__", None) is owner:
+        work = getattr(block_worker(owner), work.__name__)
 
     def answer(block: Any) -> Any:
-        return by_rows(work, block, owner, name=name, **given)
+        return by_rows(work, block, owner, name=name, lines=lines, **given)
 
-    first = answer(X.take(np.arange(1)))
+    one = next(X.blocks(1), None)
+    if one is None:
+        raise ValueError(f"{name} is a source without any rows.")
+    first = answer(one)
+    if not hasattr(first, "ndim"):
+        raise ValueError(
+            f"The answer is no array, and {name} is a source of rows: ask for it block by block "
+            f"(for block in {name}: ...)."
+        )
+    if owner is not None and name == "X":
+        note_columns(owner, X, reset=False)
     return X.map(answer, first.shape[1] if first.ndim == 2 else None, dtype=first.dtype)
 
 

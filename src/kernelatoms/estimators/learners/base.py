@@ -12,8 +12,9 @@ from sklearn.utils import check_random_state
 from kernelatoms.coding.problem import CodingProblem
 from kernelatoms.coding.pursuits import OMP, Pursuit
 from kernelatoms.engine import Array, to_numpy
-from kernelatoms.estimators.base import sample_of, unnamed
-from kernelatoms.estimators.devices.border import learn
+from kernelatoms.estimators.base import sample_rows, unnamed
+from kernelatoms.estimators.devices.border import learn, refuse_source
+from kernelatoms.estimators.kept import kept, kept_run
 from kernelatoms.estimators.state_checks import (
     check_features,
     check_passes,
@@ -26,6 +27,9 @@ from kernelatoms.learning.runs import Run, run
 from kernelatoms.learning.state import LearnerState, atoms_from_sums, draw_rows
 from kernelatoms.rows import ArrayRows, RowSource
 from kernelatoms.similarity.base import check_flag
+
+#: What to do with a source of rows where a batch is asked for.
+ONE_BATCH = "give it to fit, or its blocks to partial_fit (for block in X: ...)"
 
 
 @unnamed
@@ -46,7 +50,8 @@ class DictionaryLearner:
         ----------
         X : array or RowSource of shape (n_samples, n_features)
             Signals; k(train, train) with ``kernel="precomputed"``. A source of rows is read once
-            per pass (see ``open_rows``). Those with missing values (NaN)
+            per pass (see ``open_rows``); a kernel's gamma and landmarks are then of a random
+            sample of 100,000 rows, or of 256 MiB if that is less. Rows with missing values (NaN)
             are left out, with a warning, or refused where codes are learned with an l1 penalty
             (``MOD(alpha=...)``, ``KSCDL``). Tensors are learned from where they are (float16 and
             bfloat16 in float32); attributes are then tensors there.
@@ -56,7 +61,8 @@ class DictionaryLearner:
         -------
         self
         """
-        learn(lambda rows: run(self._learning(rows)), self, X, from_nothing=not self.warm_start)
+        with kept(self, X, goes_on=self.warm_start):
+            learn(lambda rows: run(self._learning(rows)), self, X, from_nothing=not self.warm_start)
         return self
 
     def _from_source(self, source: RowSource) -> Any:
@@ -115,6 +121,7 @@ class BatchLearner:
         -------
         self
         """
+        refuse_source("partial_fit", X, ONE_BATCH)
         learn(self._partial_fit, self, X, from_nothing=False)
         return self
 
@@ -216,7 +223,7 @@ def check_ksvd(learner: Any) -> None:
 def draw_atoms(learner: Any, rows: RowSource, n_atoms: int, rng: np.random.RandomState) -> Run:
     """Return atoms to start from: random rows, or sums of some (``init="sums"``); a run."""
     if may_outnumber_rows(learner):
-        some = rows.collect() if isinstance(rows, ArrayRows) else sample_of(rows, rng)
+        some = yield from sample_rows(rows, rng)
         return atoms_from_sums(some, n_atoms, learner.n_nonzero_coefs_, rng)
     return (yield from draw_rows(rows, n_atoms, rng))
 
@@ -226,7 +233,7 @@ def check_sums_fit(n_atoms: int, n_features: int) -> None:
     check_fits(
         8.0 * n_atoms * (2 * n_atoms + 4 * n_features),
         f"sums over the codes of n_atoms={n_atoms} atoms",
-        "Use fewer atoms, or KSVD, which needs no such sums.",
+        "Use fewer atoms, or KSVD.fit, which needs no such sums.",
     )
 
 
@@ -237,7 +244,10 @@ def learn_by_passes(
     problems: Problems,
     state: LearnerState,
     attributes: Callable[[LearnerState], dict[str, Any]],
+    *,
+    in_coordinates: bool = False,
     change_tol: float | None = None,
+    by: Callable[..., Run] = passes,
 ) -> Run:
     """Learn from ``rows``, the signals X or their coordinates in feature space; set attributes."""
     in_memory = isinstance(rows, ArrayRows)
@@ -245,8 +255,9 @@ def learn_by_passes(
     if hasattr(update, "take_batch"):
         check_sums_fit(*state.dictionary.shape)
     reporter = PassReporter(learner, X, int(learner.max_iter), attributes)
-    yield from passes(
-        problems, rows, learner._pursuit(), update, state, max_iter=int(learner.max_iter),
+    state = reporter.resumed(state, rows if in_coordinates else None)
+    yield from by(
+        problems, rows, learner._pursuit(), update, state, max_iter=reporter.passes_left,
         tol=float(learner.tol), change_tol=change_tol, observer=reporter,
     )  # fmt: skip
     learner._set(**attributes(state))
@@ -284,7 +295,7 @@ def last_state(learner: Any) -> LearnerState:
 
 
 class PassReporter:
-    """Inform scikit-learn's callbacks (progress bars, early stopping) about every pass.
+    """Inform scikit-learn's callbacks (progress bars, early stopping) and checkpoints about passes.
 
     ``attributes(state)`` are those of an estimator that would stop there; a state knows the
     objective of its passes.
@@ -298,22 +309,44 @@ class PassReporter:
         attributes: Callable[[Any], dict[str, Any]],
     ) -> None:
         self._estimator, self._X, self._attributes = estimator, X, attributes
+        self._max_iter, self._kept = max_iter, kept_run(estimator)
         self._context = estimator._init_callback_context(max_subtasks=max_iter)
         self._context.call_on_fit_task_begin(estimator=estimator, X=X)
+
+    def resumed(self, state: Any, rows: Any) -> Any:
+        """Return the state to go on from: this one, or what an earlier, stopped fit has kept.
+
+        ``rows`` are those that are learned from, if they are not those of ``fit``.
+        """
+        if self._kept is not None:
+            state = self._kept.resumed(state, self._max_iter, rows)
+            for _ in range(self._kept.n_passes):
+                self._context.subcontext(task_name="pass")
+        return state
+
+    @property
+    def passes_left(self) -> int:
+        """How many passes may follow."""
+        if self._kept is None:
+            return self._max_iter
+        return 0 if self._kept.is_done else self._max_iter - self._kept.n_passes
 
     def begin_pass(self) -> None:
         """Tell that a pass starts."""
         self._pass = self._context.subcontext(task_name="pass")
         self._pass.call_on_fit_task_begin(estimator=self._estimator, X=self._X)
 
-    def end_pass(self, state: Any) -> bool:
+    def end_pass(self, state: Any, is_last: bool) -> bool:
         """Report what a pass reached; return whether a callback asks to stop."""
-        return self._pass.call_on_fit_task_end(
+        stop: bool = self._pass.call_on_fit_task_end(
             estimator=self._estimator,
             X=self._X,
             metadata={"objective": state.objective[-1]},
             reconstruction_attributes=lambda: self._attributes(state),
         )
+        if self._kept is not None:
+            self._kept.keep(state, stop or is_last)
+        return stop
 
     def end(self) -> None:
         """Tell that learning has ended."""

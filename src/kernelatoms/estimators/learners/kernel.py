@@ -9,7 +9,7 @@ from sklearn.utils import check_random_state
 from kernelatoms.coding.problem import linear_problems
 from kernelatoms.coding.pursuits import Pursuit
 from kernelatoms.engine import Array, machine
-from kernelatoms.estimators.base import Bring, unnamed
+from kernelatoms.estimators.base import Bring, sample_rows, unnamed
 from kernelatoms.estimators.coding.dictionary_coder import DictionaryCoder
 from kernelatoms.estimators.devices.border import as_labels
 from kernelatoms.estimators.devices.conversion import to_machine
@@ -32,6 +32,7 @@ from kernelatoms.estimators.learners.kernel_atoms import (
 )
 from kernelatoms.estimators.maps.kernel_choice import KernelChoice, without_contrast_check
 from kernelatoms.estimators.maps.linearizer import KernelLinearizer
+from kernelatoms.estimators.maps.map_learner import mapped_rows
 from kernelatoms.estimators.state_checks import require_count
 from kernelatoms.estimators.validation import (
     check_any,
@@ -39,7 +40,9 @@ from kernelatoms.estimators.validation import (
     check_dictionary,
     check_real,
     check_row_numbers,
-    validate_training,
+    in_type,
+    refuse_precomputed,
+    training_rows,
 )
 from kernelatoms.features.coordinates import (
     Coordinates,
@@ -49,12 +52,13 @@ from kernelatoms.features.coordinates import (
 )
 from kernelatoms.features.expansion import Expansion
 from kernelatoms.features.linear_algebra import OVERFLOW
-from kernelatoms.features.preimage_methods import regress_rows
-from kernelatoms.learning.ksvd import KSVDUpdate
+from kernelatoms.features.memory import gib
+from kernelatoms.features.preimage_methods import regress_rows, rows_to_regress
+from kernelatoms.learning.ksvd import KSVDSums, KSVDUpdate
 from kernelatoms.learning.mod import LeastSquares
-from kernelatoms.learning.runs import Run, Update
+from kernelatoms.learning.runs import Run, SumRequest, TakeRequest, Update
 from kernelatoms.learning.state import LearnerState, unit_rows
-from kernelatoms.rows import ArrayRows
+from kernelatoms.rows import ArrayRows, MappedRows, RowSource
 from kernelatoms.similarity import Kernel
 from kernelatoms.similarity.factory import as_anchors
 
@@ -105,29 +109,45 @@ class KernelLearner(KernelChoice, DictionaryLearner, DictionaryCoder):
         self.sparse_output = sparse_output
         self.random_state = random_state
 
+    def _from_source(self, source: RowSource) -> RowSource:
+        refuse_precomputed(self, source)
+        if not isinstance(self.coordinates, KernelLinearizer):
+            n = source.n_rows
+            size = "" if n is None else f" ({gib(8.0 * n**2)} for all {n:,} rows)"
+            raise ValueError(
+                f"coordinates={self.coordinates!r} needs all rows and their kernel matrix{size} in "
+                "memory, and X is a source of rows: use coordinates=KernelLinearizer(n_landmarks="
+                "1000)."
+            )
+        return source
+
     def _learning(self, X: Any) -> Run:
         self._check_parameters()
         kernel = self._asked_kernel()
         self._check_coordinates()
-        X = validate_training(self, X)
+        rows = training_rows(self, X)
+        some = yield from sample_rows(rows, self.random_state)
         if self._precomputed:
-            check_training_kernel(X)
-        last = self._last_atoms(X)
-        kernel = self._fit_kernel(kernel, X)
-        X = self._in_range(kernel, X)
+            check_training_kernel(some)
+        last = self._last_atoms(some)
+        kernel = self._fit_kernel(kernel, some)
+        some = self._in_range(kernel, some)
+        rows = in_type(rows, some)
         rng = check_random_state(self.random_state)
-        coordinates, energy = self._make_coordinates(X, kernel, rng)
-        start = self._given_start(X, kernel, coordinates, last)
-        n_atoms = choose_n_atoms(self, len(X), 2 * X.shape[1]) if start is None else len(start)
-        limit = min(n_atoms, coordinates.rows.shape[1])
-        self.n_nonzero_coefs_ = choose_n_nonzero(self.n_nonzero_coefs, X.shape[1], limit)
+        coordinates = self._make_coordinates(rows, some, kernel, rng)
+        F = coordinates.rows
+        F = F if isinstance(F, RowSource) else ArrayRows(F)
+        start = self._given_start(some, kernel, coordinates, last)
+        n_features = some.shape[1]
+        n_atoms = (
+            len(start) if start is not None else choose_n_atoms(self, rows.count(), 2 * n_features)
+        )
+        limit = min(n_atoms, F.shape[1])
+        self.n_nonzero_coefs_ = choose_n_nonzero(self.n_nonzero_coefs, n_features, limit)
         if start is None:
-            start = yield from draw_atoms(self, ArrayRows(coordinates.rows), n_atoms, rng)
-        # What lies outside of the basis no atom can reach: it is part of every objective.
-        inside = machine(X).squared_norms(coordinates.rows)
-        outside = float(np.maximum(energy - inside, 0.0).sum())
-        if outside <= 10 * np.finfo(X.dtype).eps * float(energy.sum()):
-            outside = 0.0
+            start = yield from draw_atoms(self, F, n_atoms, rng)
+        outside = yield from _energy_outside(kernel, rows, F)
+        to_regress = None if self._precomputed else (yield from _rows_to_regress(rows, F))
 
         def attributes(state: LearnerState) -> dict[str, Any]:
             atoms = state.best
@@ -141,13 +161,14 @@ class KernelLearner(KernelChoice, DictionaryLearner, DictionaryCoder):
                 **pass_attributes(state),
             }
             fitted["objective_"] = fitted["objective_"] + outside
-            if not self._precomputed:
-                fitted["components_"] = regress_rows(X, coordinates.rows, atoms)
+            if to_regress is not None:
+                some_rows, theirs = to_regress
+                fitted["components_"] = regress_rows(some_rows, theirs, atoms)
             return fitted
 
         state = LearnerState.start(start, rng)
         yield from learn_by_passes(
-            self, X, ArrayRows(coordinates.rows), linear_problems, state, attributes
+            self, X, F, linear_problems, state, attributes, in_coordinates=True
         )
 
     def _last_atoms(self, X: Array) -> tuple[Array, Array] | None:
@@ -234,36 +255,36 @@ class KernelLearner(KernelChoice, DictionaryLearner, DictionaryCoder):
             )
 
     def _make_coordinates(
-        self, X: Array, kernel: Kernel, rng: np.random.RandomState
-    ) -> tuple[Coordinates, Array]:
-        """Return coordinates for the rows of X, and their k(x, x)."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            energy = kernel.diag(X).astype(np.float64)
-        if not np.isfinite(energy).all():
-            raise ValueError(OVERFLOW)
+        self, rows: RowSource, some: Array, kernel: Kernel, rng: np.random.RandomState
+    ) -> Coordinates:
+        """Return coordinates for all rows, of which some are in memory."""
+        _energies(kernel, some)  # refuses what overflows, before work starts
         if isinstance(self.coordinates, KernelLinearizer):
-            return self._landmark_coordinates(X, rng), energy
-        base = self._check_base(X)
+            return self._landmark_coordinates(rows, some, rng)
+        base = self._check_base(some)
         if base is None:
-            rows, anchors, signals = X, as_anchors(X, kernel), None
+            members, anchors, signals = some, as_anchors(some, kernel), None
         else:
-            rows, anchors, signals = (X[base[:, 0]] if self._precomputed else base), base, X
+            members = some[base[:, 0]] if self._precomputed else base
+            anchors, signals = base, some
         if isinstance(self.coordinates, str):
-            return exact_coordinates(kernel, rows, anchors, signals), energy
+            return exact_coordinates(kernel, members, anchors, signals)
         accuracy = float(self.coordinates)
-        return pruned_coordinates(kernel, rows, anchors, accuracy, rng, signals), energy
+        return pruned_coordinates(kernel, members, anchors, accuracy, rng, signals)
 
-    def _landmark_coordinates(self, X: Array, rng: np.random.RandomState) -> Coordinates:
+    def _landmark_coordinates(
+        self, rows: RowSource, some: Array, rng: np.random.RandomState
+    ) -> Coordinates:
         """Return virtual samples as coordinates."""
         linearizer = clone(self.coordinates).set_params(
             kernel=self.kernel, gamma=self.gamma, degree=self.degree, coef0=self.coef0,
             kernel_params=self.kernel_params, random_state=rng,
         )  # fmt: skip
         with without_contrast_check():
-            linearizer.fit(X)
+            linearizer.fit(some)
         landmarks = linearizer.landmarks_
         return Coordinates(
-            linearizer._transformed(X),
+            mapped_rows(linearizer, rows),
             landmarks[:, None] if self._precomputed else landmarks,
             lambda vectors: linearizer.dual_coef_ @ vectors.T,
         )
@@ -285,6 +306,40 @@ class KernelLearner(KernelChoice, DictionaryLearner, DictionaryCoder):
         tags.input_tags.pairwise = self._precomputed
         tags.input_tags.allow_nan = self._takes_missing
         return tags
+
+
+def _energies(kernel: Kernel, X: Array) -> Array:
+    """Return k(x, x), or refuse rows where it overflows."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        energy = kernel.diag(X).astype(np.float64)
+    if not np.isfinite(energy).all():
+        raise ValueError(OVERFLOW)
+    return energy
+
+
+def _energy_outside(kernel: Kernel, rows: RowSource, F: RowSource) -> Run:
+    """Return what lies outside of the coordinates' span, and is part of every objective; a run."""
+
+    def sums(X: Array, coordinates: Array) -> Array:
+        energy = _energies(kernel, X)
+        inside = machine(X).squared_norms(coordinates)
+        return np.array([float(np.maximum(energy - inside, 0.0).sum()), float(energy.sum())])
+
+    if isinstance(F, MappedRows):
+        read = F.function
+        outside, energy = yield SumRequest(
+            rows, lambda block, _: sums(block, read(block)), rows.default_block_rows
+        )
+    else:
+        outside, energy = sums(rows.collect(), F.collect())
+    return float(outside) if outside > 10 * np.finfo(rows.dtype).eps * energy else 0.0
+
+
+def _rows_to_regress(rows: RowSource, F: RowSource) -> Run:
+    """Return the rows, and their coordinates, of which pre-images are learned; a run."""
+    chosen = rows_to_regress(rows.count())
+    X = yield TakeRequest(rows, chosen)
+    return X, F.function(X) if isinstance(F, MappedRows) else F.take(chosen)
 
 
 class KernelKSVD(KernelLearner):
@@ -408,6 +463,9 @@ class KernelKSVD(KernelLearner):
 
     def _update(self) -> Update:
         return KSVDUpdate(exact=self.update == "exact")
+
+    def _update_from_sums(self) -> KSVDSums:
+        return KSVDSums()
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -8,7 +8,7 @@ from sklearn.utils import check_random_state
 from kernelatoms.coding.problem import linear_problems
 from kernelatoms.coding.pursuits import Pursuit, Threshold
 from kernelatoms.engine import Array, machine
-from kernelatoms.estimators.base import Bring
+from kernelatoms.estimators.base import Bring, sample_rows
 from kernelatoms.estimators.coding.dictionary_coder import DictionaryCoder
 from kernelatoms.estimators.learners.base import (
     BatchLearner,
@@ -28,7 +28,7 @@ from kernelatoms.estimators.learners.kernel_atoms import (
     joint_kernel_problem,
 )
 from kernelatoms.estimators.maps.linearizer import SOLVERS, KernelLinearizer
-from kernelatoms.estimators.maps.map_learner import DEFAULT_ATOMS, MapLearner
+from kernelatoms.estimators.maps.map_learner import DEFAULT_ATOMS, MapLearner, mapped_rows
 from kernelatoms.estimators.state_checks import check_learner_state, check_moments, require_number
 from kernelatoms.estimators.validation import (
     check_choice,
@@ -36,14 +36,16 @@ from kernelatoms.estimators.validation import (
     check_dictionary,
     check_real,
     check_row_numbers,
+    refuse_precomputed,
+    training_rows,
     validate_training,
 )
 from kernelatoms.features.expansion import Expansion
-from kernelatoms.learning.loop import learn_batch
-from kernelatoms.learning.mod import Procrustes, orthonormal_start, polar_factor
-from kernelatoms.learning.runs import Run
+from kernelatoms.learning.loop import block_rows, learn_batch
+from kernelatoms.learning.mod import Procrustes, draw_orthonormal, polar_factor
+from kernelatoms.learning.runs import Run, SumRequest, run
 from kernelatoms.learning.state import LearnerState
-from kernelatoms.rows import ArrayRows
+from kernelatoms.rows import ArrayRows, RowSource
 from kernelatoms.similarity.inner import LinearKernel
 
 
@@ -176,15 +178,21 @@ class KSAD(MapLearner, BatchLearner, DictionaryLearner, DictionaryCoder):
         self.forget = forget
         self.random_state = random_state
 
+    def _from_source(self, source: RowSource) -> RowSource:
+        refuse_precomputed(self, source)
+        return source
+
     def _learning(self, X: Any) -> Run:
         self._check_parameters()
-        X = validate_training(self, X)
+        rows = training_rows(self, X)
         warm = self.warm_start and hasattr(self, "dual_coef_")
-        mapped, F, state = self._warm_start(X) if warm else self._start(X)
+        mapped, F, state = yield from self._warm_start(rows) if warm else self._start(rows)
         if self.warm_start:
-            state.data = fingerprint(X)
+            state.data = fingerprint(rows)
 
-        yield from learn_by_passes(self, X, ArrayRows(F), linear_problems, state, mapped.attributes)
+        yield from learn_by_passes(
+            self, X, F, linear_problems, state, mapped.attributes, in_coordinates=True
+        )
 
     def _partial_fit(self, X: Any) -> None:
         self._check_parameters()
@@ -196,26 +204,39 @@ class KSAD(MapLearner, BatchLearner, DictionaryLearner, DictionaryCoder):
         refuse_share(self)
         first = not hasattr(self, "dual_coef_")
         X = validate_training(self, X, reset=first)
-        mapped, F, state = self._start(X) if first else self._go_on(X)
+        if first:
+            mapped, F, state = run(self._start(ArrayRows(X)))
+        else:
+            state = last_state(self)
+            mapped, F = self._mapped_again(ArrayRows(X), state.best)
         learn_batch(
-            linear_problems, F, self._pursuit(),
+            linear_problems, F.collect(), self._pursuit(),
             self._update(), state, n_atoms=len(state.dictionary), decay=float(self.forget),
         )  # fmt: skip
         self._set(**mapped.attributes(state))
 
-    def _start(self, X: Array) -> tuple["_Mapped", Array, LearnerState]:
-        """Settle the map and the weight; return virtual samples and the start too."""
+    def _start(self, rows: RowSource) -> Run:
+        """Settle the map and the weight; return virtual samples and the start too; a run."""
         rng = check_random_state(self.random_state)
-        linearizer = self._fit_map(X, rng)
-        F = linearizer._transformed(X)
-        self.l1_weight_ = float(self.l1_weight) * root_mean_energy(F)
+        some = yield from sample_rows(rows, self.random_state)
+        linearizer = self._fit_map(some, rng, rows.count())
+        F = mapped_rows(linearizer, rows)
+        yield from self._settle_weight(F)
         back = None if self._precomputed else linearizer.preimage_coef_
         if self.dict_init is None:
-            start = orthonormal_start(F, F.shape[1], rng)
+            start = yield from draw_orthonormal(F, F.shape[1], rng)
         else:
-            start = polar_factor(self._mapped_start(X, linearizer)).astype(F.dtype)
+            start = polar_factor(self._mapped_start(some, linearizer)).astype(F.dtype)
         state = LearnerState.start(start, rng)
         return _Mapped(linearizer.landmarks_, linearizer.dual_coef_, back), F, state
+
+    def _settle_weight(self, F: RowSource) -> Run:
+        """Settle the weight in units of the virtual samples' root mean energy; a run."""
+        energy = yield SumRequest(
+            F, lambda block, _: float(machine(block).squared_norms(block).sum()),
+            block_rows(F, F.shape[1]),
+        )  # fmt: skip
+        self.l1_weight_ = float(self.l1_weight) * float(np.sqrt(energy / F.count()))
 
     def _mapped_start(self, X: Array, linearizer: KernelLinearizer) -> Array:
         """Return the virtual samples of the rows to start from, one for each atom."""
@@ -230,43 +251,44 @@ class KSAD(MapLearner, BatchLearner, DictionaryLearner, DictionaryCoder):
             )
         return linearizer._transformed(given).astype(np.float64)
 
-    def _warm_start(self, X: Array) -> tuple["_Mapped", Array, LearnerState]:
-        """Return the last fit's map, virtual samples, and where the passes go on."""
+    def _warm_start(self, rows: RowSource) -> Run:
+        """Return the last fit's map, virtual samples, and where the passes go on; a run."""
         check_size(self, "the last fit (warm_start)", self.n_atoms_)
-        if self.anchors_.ndim == 2 and self.anchors_.shape[1] != X.shape[1]:
+        if self.anchors_.ndim == 2 and self.anchors_.shape[1] != rows.n_features:
             raise ValueError(
                 f"warm_start=True goes on with a map of {self.anchors_.shape[1]} features, but X "
-                f"has {X.shape[1]}. Use warm_start=False for other data."
+                f"has {rows.n_features}. Use warm_start=False for other data."
             )
-        if self._precomputed and self.anchors_.max(initial=0) >= len(X):
+        if self._precomputed and self.anchors_.max(initial=0) >= rows.count():
             raise ValueError(
                 "warm_start=True goes on with the last fit's rows, and X has fewer of them. Use "
                 "warm_start=False for other data."
             )
         last = self.state_
-        mapped, F = self._mapped_again(X, last.best)
-        self.l1_weight_ = float(self.l1_weight) * root_mean_energy(F)
-        if last.data != fingerprint(X):
+        mapped, F = self._mapped_again(rows, last.best)
+        yield from self._settle_weight(F)
+        if last.data != fingerprint(rows):
             last = LearnerState.start(last.best, check_random_state(self.random_state))
         return mapped, F, last
 
-    def _go_on(self, X: Array) -> tuple["_Mapped", Array, LearnerState]:
-        """Return the fitted map, virtual samples, and where learning stands."""
-        state = last_state(self)
-        return *self._mapped_again(X, state.best), state
-
-    def _mapped_again(self, X: Array, atoms: Array) -> tuple["_Mapped", Array]:
+    def _mapped_again(self, rows: RowSource, atoms: Array) -> tuple["_Mapped", RowSource]:
         """Return the fitted map, and virtual samples.
 
         Atoms are a rotation of the map's coordinates: turned back, they are the map.
         """
-        times = machine(X).times
+        times = machine(atoms).times
         back = None if self._precomputed else times(atoms.T, self.components_)
         mapped = _Mapped(self.anchors_, times(self.dual_coef_, atoms), back)
-        rows = X.astype(np.result_type(X, mapped.coef), copy=False)
         anchors = self.anchors_[:, None] if self._precomputed else self.anchors_
-        F = Expansion(self._kernel(), anchors, mapped.coef).project(rows)
-        return mapped, F.astype(atoms.dtype, copy=False)
+        expansion = Expansion(self._kernel(), anchors, mapped.coef)
+
+        def virtual_samples(X: Array) -> Array:
+            X = X.astype(np.result_type(X, mapped.coef), copy=False)
+            return expansion.project(X).astype(atoms.dtype, copy=False)
+
+        if isinstance(rows, ArrayRows):
+            return mapped, ArrayRows(virtual_samples(rows.collect()))
+        return mapped, rows.map(virtual_samples, len(atoms), dtype=atoms.dtype)
 
     def _wanted_atoms(self, n_rows: int) -> int:
         if self.dict_init is not None:

@@ -13,7 +13,7 @@ from kernelatoms.coding.codes import Codes
 from kernelatoms.coding.problem import CodingProblem, KernelProblem
 from kernelatoms.coding.pursuits import KSC, OMP, Lasso, Pursuit, code_over_nearest
 from kernelatoms.engine import Array
-from kernelatoms.estimators.base import Bring
+from kernelatoms.estimators.base import Bring, sample_rows
 from kernelatoms.estimators.coding.arguments import L1_METHODS, refuse_of_other_methods
 from kernelatoms.estimators.coding.dictionary_coder import DictionaryCoder
 from kernelatoms.estimators.learners.base import (
@@ -43,16 +43,19 @@ from kernelatoms.estimators.validation import (
     check_dictionary,
     check_real,
     clip_count,
+    in_float64,
     refuse_unused,
+    training_rows,
     validate_training,
 )
 from kernelatoms.features.expansion import Expansion
 from kernelatoms.features.preimage import decode_rows
+from kernelatoms.learning.descent import descend
 from kernelatoms.learning.gradients import GradientStep, PlainStep, project_to_ball
-from kernelatoms.learning.loop import learn_batch
-from kernelatoms.learning.runs import Run
+from kernelatoms.learning.loop import learn_batch, passes
+from kernelatoms.learning.runs import Run, SumRequest, TakeRequest, run
 from kernelatoms.learning.state import LearnerState
-from kernelatoms.rows import ArrayRows
+from kernelatoms.rows import ArrayRows, RowSource, draw
 from kernelatoms.similarity import Kernel, make_kernel
 from kernelatoms.similarity.base import check_flag
 from kernelatoms.similarity.contrast import blind_part
@@ -211,22 +214,24 @@ class KSCDL(KernelChoice, BatchLearner, DictionaryLearner, DictionaryCoder):
 
     def _learning(self, X: Any) -> Run:
         self._check_parameters()
-        X = validate_training(self, X)
-        rows = X.astype(np.float64, copy=False)
+        given = training_rows(self, X)
+        rows = in_float64(given)
         rng = check_random_state(self.random_state)
-        kernel = self._settle_kernel(rows, rng)
-        self.max_norm_ = None if kernel.bounded else _longest(rows)
-        state = self._starting_state(rows, rng)
+        some = yield from sample_rows(rows, self.random_state)
+        kernel = self._settle_kernel(some, rng)
+        self.max_norm_ = None if kernel.bounded else (yield from _longest_of(rows))
+        state = yield from self._starting_state(rows, rng)
 
         def attributes(state: LearnerState) -> dict[str, Any]:
-            atoms = state.best.astype(X.dtype, copy=False)
+            atoms = state.best.astype(given.dtype, copy=False)
             return {"components_": atoms, "state_": state, **pass_attributes(state)}
 
         yield from learn_by_passes(
-            self, X, ArrayRows(rows), self._problems, state, attributes,
-            self.change_tol,
+            self, X, rows, self._problems, state, attributes, change_tol=self.change_tol,
+            by=passes if isinstance(rows, ArrayRows) else descend,
         )  # fmt: skip
-        self._warn_of_empty_codes(X)
+        step = -(-rows.count() // _ROWS_LOOKED_AT)
+        self._warn_of_empty_codes((yield TakeRequest(given, np.arange(0, rows.count(), step))))
 
     def _partial_fit(self, X: Any) -> None:
         self._check_parameters()
@@ -238,7 +243,8 @@ class KSCDL(KernelChoice, BatchLearner, DictionaryLearner, DictionaryCoder):
             rng = check_random_state(self.random_state)
             kernel = self._settle_kernel(rows, rng)
             self.max_norm_ = None if kernel.bounded else _longest(rows)
-            state = LearnerState.start(self._start(rows, rng, batches=True), rng)
+            start = run(self._start(ArrayRows(rows), rng, batches=True))
+            state = LearnerState.start(start, rng)
             dtype = X.dtype
         else:
             state, dtype = last_state(self), self.components_.dtype
@@ -310,27 +316,27 @@ class KSCDL(KernelChoice, BatchLearner, DictionaryLearner, DictionaryCoder):
             return len(self.dict_init)
         return n_features if self.n_atoms is None else check_count("n_atoms", self.n_atoms)
 
-    def _starting_state(self, rows: Array, rng: np.random.RandomState) -> LearnerState:
-        """Return where the last fit of these rows stopped, its atoms, or a start."""
+    def _starting_state(self, rows: RowSource, rng: np.random.RandomState) -> Run:
+        """Return where the last fit of these rows stopped, its atoms, or a start; a run."""
         if not self.warm_start:
-            return LearnerState.start(self._start(rows, rng), rng)
+            return LearnerState.start((yield from self._start(rows, rng)), rng)
         data = fingerprint(rows)
         if hasattr(self, "components_"):
             name = "components_ (warm_start)"
-            atoms = check_dictionary(name, self.components_, rows.shape[1], np.float64)
+            atoms = check_dictionary(name, self.components_, rows.n_features or 0, np.float64)
             check_size(self, name, len(atoms))
             last: LearnerState | None = getattr(self, "state_", None)
             if last is not None and last.data == data:
                 return last
             state = LearnerState.start(project_to_ball(atoms, self.max_norm_), rng)
         else:
-            state = LearnerState.start(self._start(rows, rng), rng)
+            state = LearnerState.start((yield from self._start(rows, rng)), rng)
         state.data = data
         return state
 
-    def _start(self, rows: Array, rng: np.random.RandomState, batches: bool = False) -> Array:
-        """Settle the size and return the atoms to start from; more may come with batches."""
-        n_samples, n_features = rows.shape
+    def _start(self, rows: RowSource, rng: np.random.RandomState, batches: bool = False) -> Run:
+        """Settle the size; return atoms to start from, to which batches may add; a run."""
+        n_samples, n_features = rows.count(), rows.n_features or 0
         given = self.dict_init
         if given is None or isinstance(given, str):
             if given not in (None, "normal"):
@@ -342,16 +348,15 @@ class KSCDL(KernelChoice, BatchLearner, DictionaryLearner, DictionaryCoder):
             else:
                 n_atoms = choose_n_atoms(self, n_samples, n_features)
             if given is None:
-                return rows[rng.permutation(n_samples)[:n_atoms]]
+                return (yield TakeRequest(rows, draw(n_samples, n_atoms, rng)))
             return project_to_ball(rng.standard_normal((n_atoms, n_features)), self.max_norm_)
         start = check_dictionary("dict_init", given, n_features, np.float64)
         check_size(self, "dict_init", len(start))
         return project_to_ball(start, self.max_norm_)
 
     def _warn_of_empty_codes(self, X: Array) -> None:
-        """Warn if most rows have the code 0, unless the kernel's blindness was warned of."""
-        some = X[:: -(-len(X) // _ROWS_LOOKED_AT)]
-        empty = float((self._encode(some).to_csr().count_nonzero(axis=1) == 0).mean())
+        """Warn if most of these rows have the code 0, unless the kernel is known to be blind."""
+        empty = float((self._encode(X).to_csr().count_nonzero(axis=1) == 0).mean())
         if empty > 0.5 and blind_part(self._kernel(), X) is None:
             gamma = "" if self.gamma_ is None else f"gamma={self.gamma_:.3g} or "
             rows = ", start from rows (dict_init=None)" if self.dict_init is not None else ""
@@ -429,6 +434,21 @@ class KSCDL(KernelChoice, BatchLearner, DictionaryLearner, DictionaryCoder):
 
 def _longest(rows: Array) -> float:
     return float(np.linalg.norm(rows, axis=1).max())
+
+
+class _Largest(float):
+    """A number whose sum with another one is the larger of both."""
+
+    def __add__(self, other: float) -> "_Largest":
+        return _Largest(max(self, other))
+
+
+def _longest_of(rows: RowSource) -> Run:
+    """Return the norm of the longest row; a run."""
+    found = yield SumRequest(
+        rows, lambda block, _: _Largest(_longest(block)), rows.default_block_rows
+    )
+    return float(found)
 
 
 class RowAtomsState:

@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernelatoms.coding.problem import CodingProblem, LinearProblem, linear_problems
 from kernelatoms.coding.pursuits import Lasso, Pursuit
-from kernelatoms.engine import Array
+from kernelatoms.engine import Array, machine
 from kernelatoms.estimators.base import unnamed
 from kernelatoms.estimators.coding.dictionary_coder import DictionaryCoder
 from kernelatoms.estimators.devices.border import learn
@@ -28,6 +28,7 @@ from kernelatoms.estimators.learners.base import (
     greedy_pursuit,
     last_state,
     learn_by_passes,
+    may_outnumber_rows,
     pass_attributes,
     refuse_share,
 )
@@ -49,16 +50,17 @@ from kernelatoms.estimators.validation import (
     validate_training,
 )
 from kernelatoms.learning.gradients import project_to_ball
-from kernelatoms.learning.ksvd import KSVDUpdate
+from kernelatoms.learning.ksvd import KSVDSums, KSVDUpdate, sums_of_uses
 from kernelatoms.learning.loop import learn_batch
 from kernelatoms.learning.mod import BlockDescent, LeastSquares
-from kernelatoms.learning.runs import Run
-from kernelatoms.learning.state import LearnerState, atoms_from_rows, unit_rows
+from kernelatoms.learning.runs import Run, run
+from kernelatoms.learning.state import LearnerState, unit_rows
 from kernelatoms.rows import ArrayRows, RowSource
 from kernelatoms.similarity.base import check_flag
 
-# With l1 codes, batch t weighs the sums of the past by (1 - 1/t) to this power; 2 is slower, 4
-# better late and worse early. See docs/decisions/034-online-learning.md.
+# Batch t weighs the sums of the past by (1 - 1/t) to this power, but for MOD's greedy codes; 2 is
+# slower, 4 better late and worse early. See docs/decisions/034-online-learning.md and
+# docs/decisions/062-ksvd-from-sums.md.
 _FORGETTING = 3
 
 
@@ -183,11 +185,109 @@ class LinearLearner(DictionaryLearner, DictionaryCoder):
             )  # fmt: skip
 
 
-class KSVD(LinearLearner):
+@unnamed
+class BatchLinearLearner(BatchLearner, LinearLearner):
+    """Learn atoms that are rows from batches of rows, too."""
+
+    _keeps_state = True
+
+    def _partial_fit(self, X: Any) -> None:
+        self._check_parameters()
+        first = not hasattr(self, "components_")
+        X = validate_training(self, X, reset=first)
+        state = self._first_state(X) if first else last_state(self)
+        rows = X.astype(state.dictionary.dtype, copy=False)
+        # The first batch has given its rows already; later ones give theirs until all are there.
+        n_atoms = len(state.dictionary) if first else self._n_atoms_of_batches(X.shape[1])
+        self._settle_batch_nonzeros(X.shape[1], min(len(state.dictionary) + len(X), n_atoms))
+        state.sums = self._past(state, rows)
+        learn_batch(
+            linear_problems, rows, self._pursuit(), self._update_from_sums(), state,
+            n_atoms=n_atoms, decay=self._decay(state.n_batches + 1),
+        )  # fmt: skip
+        fitted = {"components_": state.dictionary, "state_": state, **pass_attributes(state)}
+        self._set(**fitted)
+
+    def change_coordinates(self, change: Any) -> Self:
+        """Bring atoms, and the sums of past rows, to other coordinates of the same vectors.
+
+        What ``KernelLinearizer.renew`` asks for; learning then goes on. Atoms stay at unit norm
+        (with ``alpha``, at most); where nothing is left of one, later batches replace it.
+
+        Parameters
+        ----------
+        change : array of shape (n_features, n_new_features)
+            Row vectors of coordinates times ``change`` are the new coordinates.
+
+        Returns
+        -------
+        self
+        """
+        learn(self._change_coordinates, self, change, name="change", from_nothing=False)
+        return self
+
+    def _change_coordinates(self, change: Any) -> None:
+        check_is_fitted(self)
+        change = check_any(change, dtype=FLOATS, input_name="change")
+        if change.shape[0] != self.n_features_in_:
+            raise ValueError(
+                f"change must have a row for each of the {self.n_features_in_} coordinates of the "
+                f"atoms, got shape {change.shape}."
+            )
+        state = last_state(self)
+        self._update_from_sums().change_coordinates(state, change)
+        self.n_features_in_ = change.shape[1]
+        self.__dict__.pop("feature_names_in_", None)
+        self._settle_batch_nonzeros(change.shape[1], len(state.dictionary))
+        self.components_, self.state_ = state.dictionary, state
+
+    def _decay(self, batch: int) -> float:
+        """Return the weight of the past at a batch, counted from 1."""
+        raise NotImplementedError
+
+    def _past(self, state: LearnerState, rows: Array) -> Any:
+        """Return the sums of earlier rows; ``rows`` are the batch's."""
+        return state.sums
+
+    def _settle_batch_nonzeros(self, n_features: int, n_atoms: int) -> None:
+        """Use as many nonzeros as asked for and there are atoms so far; more may come."""
+        if self._is_greedy:
+            limit = min(self._n_atoms_of_batches(n_features), n_features)
+            most = choose_n_nonzero(self.n_nonzero_coefs, n_features, limit)
+            self.n_nonzero_coefs_ = min(most, n_atoms)
+
+    def _n_atoms_of_batches(self, n_features: int) -> int:
+        """Return how many atoms batches lead to."""
+        refuse_share(self)
+        if hasattr(self, "components_") and self.n_atoms is None:
+            return max(len(self.components_), 2 * n_features if self.dict_init is None else 0)
+        if self.n_atoms is None:
+            return 2 * n_features if self.dict_init is None else len(self.dict_init)
+        n_atoms = check_count("n_atoms", self.n_atoms)
+        check_sums_fit(n_atoms, n_features)
+        return n_atoms
+
+    def _first_state(self, X: Array) -> LearnerState:
+        n_atoms = self._n_atoms_of_batches(X.shape[1])
+        rng = check_random_state(self.random_state)
+        if self.dict_init is not None:
+            start = self._check_start("dict_init", self.dict_init, ArrayRows(X))
+            return LearnerState.start(start, rng)
+        if not may_outnumber_rows(self):
+            n_atoms = min(n_atoms, len(X))
+        self._settle_batch_nonzeros(X.shape[1], n_atoms)
+        return LearnerState.start(run(draw_atoms(self, ArrayRows(X), n_atoms, rng)), rng)
+
+
+class KSVD(BatchLinearLearner):
     """Learn a dictionary by K-SVD: sparse coding, then every atom with its coefficients in turn.
 
     Minimises |X - W D|^2 over codes W with few nonzeros per row and unit-norm atoms D (Aharon, Elad
     and Bruckstein, 2006). Atoms that no signal uses become the worst represented signals.
+
+    Refreshing coefficients needs all rows at hand. ``partial_fit`` learns from batches by sums over
+    rows instead: a batch is coded, and all atoms become the best ones for the codes so far, where
+    those before batch t weigh (1 - 1/t)^3.
 
     Parameters
     ----------
@@ -221,13 +321,14 @@ class KSVD(LinearLearner):
     components_ : array of shape (n_atoms_, n_features)
         The atoms of the best pass, at unit norm.
     objective_ : array of shape (n_iter_,)
-        |X - W D|^2 over all signals after every pass; it may rise, and the best pass counts.
+        |X - W D|^2 over all signals after every pass; it may rise, and the best pass counts. After
+        ``partial_fit``, by the sums so far.
     best_pass_ : int
         The pass of the lowest objective, counted from 0: ``components_`` are its atoms.
     n_atoms_, n_nonzero_coefs_, n_iter_ : int
         What the data allowed, and the passes run.
     state_ : LearnerState
-        With ``warm_start=True``: where learning stopped.
+        Where learning stopped: what ``partial_fit`` and ``warm_start`` go on from.
 
     Examples
     --------
@@ -238,6 +339,14 @@ class KSVD(LinearLearner):
     >>> codes = ksvd.transform(X)
     >>> codes.shape, codes.nnz
     ((200, 32), 800)
+
+    From batches:
+
+    >>> online = KSVD(n_atoms=32, n_nonzero_coefs=4, random_state=0)
+    >>> for batch in np.split(X, 4):
+    ...     online = online.partial_fit(batch)
+    >>> online.components_.shape
+    (32, 16)
     """
 
     def __init__(
@@ -272,15 +381,24 @@ class KSVD(LinearLearner):
     def _update(self) -> Any:
         return KSVDUpdate(exact=self.update == "exact")
 
-    def _update_from_sums(self) -> Any:
-        return LeastSquares()
+    def _update_from_sums(self) -> KSVDSums:
+        return KSVDSums()
+
+    def _decay(self, batch: int) -> float:
+        return forgetting(batch)
+
+    def _past(self, state: LearnerState, rows: Array) -> Any:
+        if state.sums is not None or not state.objective:
+            return state.sums
+        energy = float(machine(rows).squared_norms(rows).mean()) / self.n_nonzero_coefs_
+        return sums_of_uses(state, energy)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_ksvd(self)
 
 
-class MOD(BatchLearner, LinearLearner):
+class MOD(BatchLinearLearner):
     """Learn a dictionary by MOD: sparse coding, then the best dictionary for the codes.
 
     With greedy codes, minimises |X - W D|^2 over codes W with few nonzeros per row and unit-norm
@@ -351,8 +469,6 @@ class MOD(BatchLearner, LinearLearner):
     True
     """
 
-    _keeps_state = True
-
     def __init__(
         self,
         n_atoms: int | float | None = None,
@@ -383,55 +499,6 @@ class MOD(BatchLearner, LinearLearner):
         self.alpha = alpha
         self.positive = positive
         self.forget = forget
-
-    def _partial_fit(self, X: Any) -> None:
-        self._check_parameters()
-        first = not hasattr(self, "components_")
-        X = validate_training(self, X, reset=first)
-        state = self._first_state(X) if first else last_state(self)
-        rows = X.astype(state.dictionary.dtype, copy=False)
-        # The first batch has given its rows already; later ones give theirs until all are there.
-        n_atoms = len(state.dictionary) if first else self._n_atoms_of_batches(X.shape[1])
-        self._settle_batch_nonzeros(X.shape[1], min(len(state.dictionary) + len(X), n_atoms))
-        learn_batch(
-            linear_problems, rows, self._pursuit(),
-            self._update(), state, n_atoms=n_atoms, decay=self._decay(state.n_batches + 1),
-        )  # fmt: skip
-        fitted = {"components_": state.dictionary, "state_": state, **pass_attributes(state)}
-        self._set(**fitted)
-
-    def change_coordinates(self, change: Any) -> Self:
-        """Bring atoms, and the sums of past rows, to other coordinates of the same vectors.
-
-        What ``KernelLinearizer.renew`` asks for; learning then goes on. Atoms stay at unit norm
-        (with ``alpha``, at most); where nothing is left of one, later batches replace it.
-
-        Parameters
-        ----------
-        change : array of shape (n_features, n_new_features)
-            Row vectors of coordinates times ``change`` are the new coordinates.
-
-        Returns
-        -------
-        self
-        """
-        learn(self._change_coordinates, self, change, name="change", from_nothing=False)
-        return self
-
-    def _change_coordinates(self, change: Any) -> None:
-        check_is_fitted(self)
-        change = check_any(change, dtype=FLOATS, input_name="change")
-        if change.shape[0] != self.n_features_in_:
-            raise ValueError(
-                f"change must have a row for each of the {self.n_features_in_} coordinates of the "
-                f"atoms, got shape {change.shape}."
-            )
-        state = last_state(self)
-        self._update().change_coordinates(state, change)
-        self.n_features_in_ = change.shape[1]
-        self.__dict__.pop("feature_names_in_", None)
-        self._settle_batch_nonzeros(change.shape[1], len(state.dictionary))
-        self.components_, self.state_ = state.dictionary, state
 
     @property
     def _is_greedy(self) -> bool:
@@ -473,33 +540,6 @@ class MOD(BatchLearner, LinearLearner):
             check_complete(X)  # masked pursuits are greedy
         return X
 
-    def _settle_batch_nonzeros(self, n_features: int, n_atoms: int) -> None:
-        """Use as many nonzeros as asked for and there are atoms so far; more may come."""
-        if self.alpha is None:
-            limit = min(self._n_atoms_of_batches(n_features), n_features)
-            most = choose_n_nonzero(self.n_nonzero_coefs, n_features, limit)
-            self.n_nonzero_coefs_ = min(most, n_atoms)
-
-    def _n_atoms_of_batches(self, n_features: int) -> int:
-        """Return how many atoms batches lead to."""
-        refuse_share(self)
-        if hasattr(self, "components_") and self.n_atoms is None:
-            return max(len(self.components_), 2 * n_features if self.dict_init is None else 0)
-        if self.n_atoms is None:
-            return 2 * n_features if self.dict_init is None else len(self.dict_init)
-        n_atoms = check_count("n_atoms", self.n_atoms)
-        check_sums_fit(n_atoms, n_features)
-        return n_atoms
-
-    def _first_state(self, X: Array) -> LearnerState:
-        n_atoms = self._n_atoms_of_batches(X.shape[1])
-        rng = check_random_state(self.random_state)
-        if self.dict_init is not None:
-            return LearnerState.start(
-                self._check_start("dict_init", self.dict_init, ArrayRows(X)), rng
-            )
-        return LearnerState.start(atoms_from_rows(X, min(n_atoms, len(X)), rng), rng)
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = self.alpha is None  # l1 codes are of complete rows
@@ -508,4 +548,9 @@ class MOD(BatchLearner, LinearLearner):
     def _decay(self, batch: int) -> float:
         if self.forget is not None:
             return float(self.forget)
-        return 1.0 if self.alpha is None else (1 - 1 / batch) ** _FORGETTING
+        return 1.0 if self.alpha is None else forgetting(batch)
+
+
+def forgetting(batch: int) -> float:
+    """Return the weight of the past at a batch, so that sums of early, poor codes fade."""
+    return float((1 - 1 / batch) ** _FORGETTING)

@@ -58,6 +58,7 @@ def choose_gamma(
                 max_iter=_PASSES, sparse_output=True, random_state=seed,
                 **_with_gamma(learner, kernel, float(gamma)), **fewer,
             )  # fmt: skip
+            vars(trial).pop("_skl_callbacks", None)  # passes of trials are no passes of the fit
             trials.append(trial.fit(train))
     problems = [trial._problem(test) for trial in trials]
     coded = [_codes(*pair) for pair in zip(trials, problems, strict=True)]

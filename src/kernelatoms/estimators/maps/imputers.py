@@ -10,10 +10,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kernelatoms.engine import Array
 from kernelatoms.estimators.base import Transformer
-from kernelatoms.estimators.devices.border import learn
+from kernelatoms.estimators.devices.border import by_rows, learn
 from kernelatoms.estimators.state_checks import check_features, require_floats
 from kernelatoms.estimators.validation import FLOATS, check_count
 from kernelatoms.features.imputation import fill_from_nearest
+from kernelatoms.rows import RowSource
 from kernelatoms.similarity.missing import rows_with_missing
 
 # Standard deviations from the median that count as further than anything: squares stay numbers.
@@ -64,7 +65,7 @@ class TrainingImputer(_Imputer):
 
         Parameters
         ----------
-        X : array of shape (n_samples, n_features)
+        X : array or RowSource of shape (n_samples, n_features)
             Training rows, NaN where values are missing.
         y : ignored
         fit_params : dict
@@ -75,7 +76,13 @@ class TrainingImputer(_Imputer):
         rows : array of shape (n_samples, n_features)
             Complete rows.
         """
-        X = learn(self._fit, self, X)
+        filled = learn(self._fit, self, X)
+        if isinstance(X, RowSource):  # and medians are of a sample
+            return by_rows(self._filled_to_learn, X, self)
+        return self._with_medians(filled, rows_with_missing(filled))
+
+    def _filled_to_learn(self, X: Any) -> Array:
+        X = self._checked(X, reset=False)
         return self._with_medians(X, rows_with_missing(X))
 
     def _fit(self, X: Any) -> Array:

@@ -1,4 +1,4 @@
-"""``MapLearner``: estimators that learn in a low-rank map of a kernel, as K-SAD does."""
+"""``MapLearner``: estimators that learn in a low-rank map of a kernel, as K-SAD does; its rows."""
 
 from typing import Any
 
@@ -8,11 +8,20 @@ from kernelatoms.engine import Array
 from kernelatoms.estimators.maps.kernel_choice import KernelChoice
 from kernelatoms.estimators.maps.linearizer import KernelLinearizer
 from kernelatoms.estimators.validation import check_count, clip_count
+from kernelatoms.rows import ArrayRows, RowSource
 
 DEFAULT_ATOMS = 500
 # Default number of landmarks per atom; one loses up to three points on faces and half a point on
 # digits (python -m reproduction ksad/ablation), more than four were not tried.
 _LANDMARKS_AN_ATOM = 4
+
+
+def mapped_rows(linearizer: KernelLinearizer, rows: RowSource) -> RowSource:
+    """Return the virtual samples of rows: of those in memory there, of others as they are read."""
+    if isinstance(rows, ArrayRows):
+        return ArrayRows(linearizer._transformed(rows.collect()))
+    one = linearizer._transformed(np.zeros((1, rows.n_features or 0), rows.dtype))
+    return rows.map(linearizer._transformed, linearizer.n_components_, dtype=one.dtype)
 
 
 class MapLearner(KernelChoice):
@@ -23,9 +32,14 @@ class MapLearner(KernelChoice):
     sampling: Any
     solver: str
 
-    def _fit_map(self, X: Array, rng: np.random.RandomState) -> KernelLinearizer:
-        """Return the map that training rows lead to: its rank is the number of atoms."""
-        n_atoms = self._wanted_atoms(len(X))
+    def _fit_map(
+        self, X: Array, rng: np.random.RandomState, n_rows: int | None = None
+    ) -> KernelLinearizer:
+        """Return the map that training rows lead to: its rank is the number of atoms.
+
+        Of more rows than fit in memory, ``n_rows``, X is a sample.
+        """
+        n_atoms = min(self._wanted_atoms(n_rows or len(X)), len(X))
         n_landmarks = self.n_landmarks
         if n_landmarks is None and isinstance(self.sampling, str):
             n_landmarks = min(_LANDMARKS_AN_ATOM * n_atoms, len(X))

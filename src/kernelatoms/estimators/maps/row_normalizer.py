@@ -45,6 +45,8 @@ class RowNormalizer(Transformer):
 
     _on_devices = True
 
+    _fits_columns_alone = True
+
     def __init__(self, offset: float | None = None) -> None:
         self.offset = offset
 

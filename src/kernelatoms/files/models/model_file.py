@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from kernelatoms import __version__
@@ -114,7 +115,9 @@ def save_model(model: Any, path: Any, record: ModelRecord | None = None) -> Path
     _check_record_fits(model, record)
     path = check_target(path)
     try:
-        with zipfile.ZipFile(io.BytesIO(skops_io.dumps(model))) as archive:
+        with _without_callbacks(model):
+            written = skops_io.dumps(model)
+        with zipfile.ZipFile(io.BytesIO(written)) as archive:
             unpacked = unpack(archive)
         foreign = _foreign_types(unpacked)
     except Exception as error:
@@ -134,6 +137,21 @@ def save_model(model: Any, path: Any, record: ModelRecord | None = None) -> Path
     header["digest"] = _digest_of(header)
     text = json.dumps(header, indent=1, sort_keys=True).encode()
     return write_whole(path, pack(unpacked, text))
+
+
+@contextmanager
+def _without_callbacks(model: Any) -> Iterator[None]:
+    """Take the callbacks of ``fit`` off a model, and what it is made of, for a while."""
+    parts = [model, *model.get_params(deep=True).values()]
+    taken = []
+    for part in parts:
+        if isinstance(part, BaseEstimator) and "_skl_callbacks" in vars(part):
+            taken.append((part, vars(part).pop("_skl_callbacks")))
+    try:
+        yield
+    finally:
+        for part, given in taken:
+            vars(part)["_skl_callbacks"] = given
 
 
 def load_model(
