@@ -4,7 +4,7 @@ import functools
 import inspect
 import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
@@ -178,7 +178,8 @@ def observed_rows(X: Array) -> NDArray[np.bool_]:
     """Tell of which rows something is observed, and warn if nothing is of some."""
     keep = np.ones(len(X), bool)
     partial = rows_with_missing(X)
-    keep[partial[_empty(X, partial)]] = False
+    if len(partial):
+        keep[partial] = ~np.isnan(X[partial]).all(axis=1)
     n_empty = len(X) - int(np.count_nonzero(keep))
     if n_empty == len(X):
         raise ValueError("X contains nothing but NaN: there is nothing to learn from.")
@@ -192,12 +193,6 @@ def observed_rows(X: Array) -> NDArray[np.bool_]:
     return keep
 
 
-def _empty(X: Array, rows: NDArray[np.intp]) -> NDArray[np.bool_]:
-    """Tell which of some rows have nothing but NaN."""
-    empty: NDArray[np.bool_] = np.isnan(X[rows]).all(axis=1)
-    return empty
-
-
 def learnable_rows(estimator: Any, X: Array) -> NDArray[np.bool_]:
     """Tell which rows an estimator learns from: those with a value, or the complete ones."""
     return observed_rows(X) if estimator._learns_missing else complete_rows(X)
@@ -208,7 +203,7 @@ def check_observed(X: Array) -> None:
     rows = rows_with_missing(X)
     if not len(rows):
         return
-    empty = rows[_empty(X, rows)]
+    empty = rows[np.isnan(X[rows]).all(axis=1)]
     if len(empty):
         raise ValueError(
             f"X contains NaN only in row {empty[0]}"
@@ -269,15 +264,15 @@ def _source_to_learn_from(
         checked: RowSource = source
     else:
         checked = checked_source(estimator, source, reset=reset)
-    n_rows, weights = checked.count(), None
+    weights = None
     if sample_weight is not None:
-        weights = check_weights(sample_weight, n_rows)
+        weights = check_weights(sample_weight, checked.count())
         checked, weights = _of_weight(checked, weights), weights[weights > 0]
     return TrainingRows(checked, _unless_all_are_1(weights), not estimator._learns_missing)
 
 
 def checked_source(estimator: Any, source: RowSource, *, reset: bool) -> RowSource:
-    """Return a source of which every block is checked when it is read; columns are checked now."""
+    """Return a source whose blocks are checked when they are read; columns are checked now."""
     if source.n_features is None:
         raise ValueError("X must be a source of rows with columns, and has one value per row.")
     note_columns(estimator, source, reset=reset)
@@ -288,14 +283,17 @@ def checked_source(estimator: Any, source: RowSource, *, reset: bool) -> RowSour
         rows: Array = check_array(
             dense_rows(block), dtype=FLOATS, order="C", input_name="X", ensure_all_finite=finite
         )
-        if may_miss and _empty(rows, rows_with_missing(rows)).any():
+        if may_miss and np.isnan(rows[rows_with_missing(rows)]).all(axis=1).any():
             raise ValueError(
                 "X contains rows of nothing but NaN, and there is nothing to learn from these: "
                 "leave them out of the source."
             )
         return rows
 
-    return source.map(checked, source.n_features)
+    rows = source.map(checked, source.n_features)
+    if not rows.count():
+        raise ValueError("X is a source without rows, and at least one is needed to learn from.")
+    return rows
 
 
 def _of_weight(source: RowSource, weights: NDArray[np.float64]) -> RowSource:
@@ -591,6 +589,11 @@ def _refuse_infinite(value: Any, name: str, finite: Any) -> None:
 
 def dense_rows(X: Any, name: str = "X") -> Any:
     """Return a sparse array as a dense one, where that fits; anything else as it is."""
+    if isinstance(X, Iterator):
+        raise TypeError(
+            f"{name} is a {type(X).__name__}, which gives its rows once: give an array, "
+            "open_rows(...) of what can be read again and again, or its blocks to partial_fit."
+        )
     if is_device_array(X) and hasattr(X, "toarray"):
         return X.toarray()
     if not scipy.sparse.issparse(X):

@@ -22,12 +22,11 @@ from numpy.typing import NDArray
 
 from kernelatoms.coding.problem import CodingProblem
 from kernelatoms.coding.pursuits import Pursuit
-from kernelatoms.engine import Array, machine
+from kernelatoms.engine import Array, machine, to_numpy
 from kernelatoms.features.linear_algebra import check_squares
 from kernelatoms.learning.missing import fill_by_codes, fill_by_means
 from kernelatoms.learning.pass_sums import PassSums
 from kernelatoms.learning.runs import (
-    AdditiveUpdate,
     BatchUpdate,
     Run,
     SumRequest,
@@ -114,7 +113,7 @@ def passes(
     """
     _check_codes(pursuit, update)
     rows = rows if isinstance(rows, RowSource) else ArrayRows(rows)
-    if isinstance(update, AdditiveUpdate):
+    if hasattr(update, "solve"):
         assert groups is None, "sums over rows know no groups"
         one_pass = partial(_sum_up, weights=weights)
     else:
@@ -151,7 +150,7 @@ def _sum_up(
     result = yield UpdateRequest(update, (total.sums, state.dictionary))
     unused = state.record_pass(result.dictionary, result.objective, total.uses, result.sums)
     # No code uses these atoms, so replacing them does not change the objective.
-    worst = total.worst.rows[: len(unused)]
+    worst = to_numpy(total.worst.rows[: len(unused)])
     if len(worst):
         signals = yield TakeRequest(rows, worst)
         with machine(coded_over).one_blas_thread():
