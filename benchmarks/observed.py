@@ -62,7 +62,9 @@ def timed(learner: Any, X: np.ndarray) -> tuple[float, Any]:
 
 def main(n_rows: int = 20_000, passes: int = 20) -> None:
     """Print a table."""
-    print("data, atoms | learner | missing | explained, complete | points less | times the CPU time")
+    print(
+        "data, atoms | learner | missing | explained, complete | points less | times the CPU time"
+    )
     for name, X, n_atoms, k in data(n_rows):
         for kind in (KSVD, MOD):
             learner = kind(n_atoms, n_nonzero_coefs=k, max_iter=passes, tol=0, random_state=0)
