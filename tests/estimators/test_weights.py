@@ -29,8 +29,8 @@ def name(learner):
     return repr(learner).split("(")[0] + ("-l1" if getattr(learner, "alpha", None) else "")
 
 
-@pytest.fixture
-def X(rng):
+@pytest.fixture(name="X")
+def rows(rng):
     return rng.standard_normal((80, 6))
 
 

@@ -140,3 +140,17 @@ def test_filling(rng):
 
 def test_relaxation():
     np.testing.assert_allclose(relaxation(np.array([0, 0.2, 0.9, 1])), [1, 1.25, 1.9, 1.9])
+
+
+@pytest.mark.parametrize("update", [LeastSquares(), KSVDUpdate()], ids=["mod", "ksvd"])
+def test_threads_change_no_bit(update, rng, monkeypatch):
+    X, D = problem(rng, n=3000, dtype=np.float32)
+    found = []
+    for number in ("1", "2", "5"):
+        monkeypatch.setenv("KERNELATOMS_NUM_THREADS", number)
+        state = LearnerState.start(D, np.random.RandomState(0))
+        problems = partial(linear_problems, complete=False)
+        learn(problems, X, OMP(3, sparing=True), update, state, max_iter=3, tol=0)
+        found.append(state.best)
+    np.testing.assert_array_equal(found[0], found[1])
+    np.testing.assert_array_equal(found[0], found[2])
