@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import oracles.observed
 from kernelatoms.coding.problem import LinearProblem, linear_problems
 from kernelatoms.coding.pursuits import OMP
-from kernelatoms.learning.ksvd import KSVDUpdate
+from kernelatoms.learning.ksvd import KSVDSums, KSVDUpdate
 from kernelatoms.learning.loop import learn
 from kernelatoms.learning.missing import fill_by_codes, fill_by_means, relaxation
 from kernelatoms.learning.mod import LeastSquares
@@ -27,15 +27,19 @@ def problem(seed, n=80, n_features=12, n_atoms=10, missing=0.4, dtype=np.float64
     return X, unit_rows(rng.standard_normal((n_atoms, n_features)).astype(dtype))
 
 
+def repr_of(update):
+    return type(update).__name__
+
+
 cases = {"seed": st.integers(0, 2**32 - 1), "missing": st.sampled_from([0.1, 0.5])}
 
 
+@pytest.mark.parametrize("update", [LeastSquares(), KSVDSums()], ids=repr_of)
 @given(**cases)
-def test_mod_lowers_what_is_left_of_observed_entries_and_bounds_it(seed, missing):
+def test_sums_lower_what_is_left_of_observed_entries_and_bound_it(update, seed, missing):
     X, D = problem(seed, missing=missing)
     codes = OMP(3)(LinearProblem(X, D))
     W = codes.to_dense()
-    update = LeastSquares()
     sums = update.sums(X, codes, D)
     before = oracles.observed.objective(X, W, D)
     assert sums.objective(D) == pytest.approx(before)
@@ -70,7 +74,7 @@ def test_sums_of_blocks_are_those_of_all_rows(rng):
         np.testing.assert_allclose(getattr(total, name), getattr(whole, name), atol=1e-10)
 
 
-@pytest.mark.parametrize("update", [LeastSquares(), KSVDUpdate()], ids=["mod", "ksvd"])
+@pytest.mark.parametrize("update", [LeastSquares(), KSVDSums(), KSVDUpdate()], ids=repr_of)
 def test_complete_rows_are_learned_as_ever(update, rng):
     X, D = problem(rng, n=300)
     X = fill_by_means(X)
@@ -83,7 +87,7 @@ def test_complete_rows_are_learned_as_ever(update, rng):
     np.testing.assert_allclose(found[0], found[1], atol=1e-10)
 
 
-@pytest.mark.parametrize("update", [LeastSquares(), KSVDUpdate()], ids=["mod", "ksvd"])
+@pytest.mark.parametrize("update", [LeastSquares(), KSVDSums(), KSVDUpdate()], ids=repr_of)
 def test_a_planted_dictionary_is_found(update, rng):
     n_atoms, n_features = 12, 24
     truth = unit_rows(rng.standard_normal((n_atoms, n_features)))
@@ -101,7 +105,7 @@ def test_a_planted_dictionary_is_found(update, rng):
     )  # OMP picks wrong atoms for a few rows
 
 
-@pytest.mark.parametrize("update", [LeastSquares(), KSVDUpdate()], ids=["mod", "ksvd"])
+@pytest.mark.parametrize("update", [LeastSquares(), KSVDSums(), KSVDUpdate()], ids=repr_of)
 def test_a_feature_that_is_never_observed_does_not_move(update, rng):
     X, D = problem(rng)
     X[:, 3] = np.nan
@@ -113,7 +117,7 @@ def test_a_feature_that_is_never_observed_does_not_move(update, rng):
     assert not state.best[:, 3].any()
 
 
-@pytest.mark.parametrize("update", [LeastSquares(), KSVDUpdate()], ids=["mod", "ksvd"])
+@pytest.mark.parametrize("update", [LeastSquares(), KSVDSums(), KSVDUpdate()], ids=repr_of)
 def test_dead_atoms_become_filled_rows(update, rng):
     X, D = problem(rng)
     D[4] = 0  # never picked
@@ -140,9 +144,10 @@ def test_filling(rng):
 
 def test_relaxation():
     np.testing.assert_allclose(relaxation(np.array([0, 0.2, 0.9, 1])), [1, 1.25, 1.9, 1.9])
+    np.testing.assert_allclose(relaxation(np.array([0, 0.1, 0.9]), 1.5), [1.5, 1.5 / 0.9, 1.9])
 
 
-@pytest.mark.parametrize("update", [LeastSquares(), KSVDUpdate()], ids=["mod", "ksvd"])
+@pytest.mark.parametrize("update", [LeastSquares(), KSVDSums(), KSVDUpdate()], ids=repr_of)
 def test_threads_change_no_bit(update, rng, monkeypatch):
     X, D = problem(rng, n=3000, dtype=np.float32)
     found = []
