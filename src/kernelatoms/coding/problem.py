@@ -207,11 +207,6 @@ class LinearProblem(_SignalsOverAtoms):
         return *engine.rescale_rows(rows, outside, self.dtype), energy
 
 
-def is_complete(problem: CodingProblem) -> bool:
-    """Whether it is known that no signal misses values, or that these are estimated."""
-    return not isinstance(problem, LinearProblem) or problem.complete
-
-
 def linear_problems(
     dictionary: Array, n_signals: int, *, complete: bool = True
 ) -> Callable[[Array], LinearProblem]:
