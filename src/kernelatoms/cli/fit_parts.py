@@ -171,9 +171,11 @@ class _Seen:
     """Describes all rows, as ``TrainingSet.describe`` does rows in memory."""
 
     def __init__(self, rows: Any, dtype: Any) -> None:
+        import numpy as np
+
         self._shape = (rows.n_rows, rows.n_features)
         self._digest = hashlib.sha256(f"{dtype.str} {self._shape}".encode())
-        self._missing, self._marks = 0, None
+        self._missing, self._marks = 0, np.empty(0, np.uint32)
 
     def take(self, block: Any) -> None:
         """Look at the next rows."""
@@ -184,8 +186,7 @@ class _Seen:
         self._digest.update(np.ascontiguousarray(block).tobytes())
         self._missing += int(np.isnan(block).sum())
         marks = row_marks(block)
-        known = marks if self._marks is None else np.concatenate([self._marks, marks])
-        self._marks = np.unique(known)[: MOST_MARKS + 1]
+        self._marks = np.unique(np.concatenate([self._marks, marks]))[: MOST_MARKS + 1]
 
     def finish(self, known: Any) -> dict[str, Any]:
         """Return what a record keeps of the rows."""

@@ -114,7 +114,7 @@ def _of_height(parts: Iterator[Named], height: int) -> Iterator[Named]:
 class _Terminal:
     """A stream of results."""
 
-    def write(self, text: str) -> None:
+    def write(self, text: str, /) -> None:
         console.tell(text, end="")
 
 

@@ -3,7 +3,7 @@
 - ``tables``: rows, column names, features and labels from files of all kinds.
 - ``models``: fitted models, each with a record of how it was made.
 - ``checkpoints``: ``Checkpoint``, the state of learning in a file; ``state_files``: its format.
-- ``results``: predictions, rows, codes and images.
+- ``results``: predictions, rows, codes and images; ``result_parts``: written a part at a time.
 - ``writing``: files that are complete or absent, and what they may replace; ``locking``: one
   writer at a time for files that grow.
 """

@@ -10,7 +10,7 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import IO, Any, TextIO
+from typing import IO, Any, Protocol
 
 import numpy as np
 import scipy.sparse
@@ -22,6 +22,13 @@ from kernelatoms.files.writing import replacing
 
 # Rows of a Parquet file that are written together, at least.
 _GROUP_ROWS = 1 << 16
+
+
+class Stream(Protocol):
+    """Takes text."""
+
+    def write(self, text: str, /) -> Any:
+        """Take the next text."""
 
 
 class PartWriter:
@@ -36,7 +43,7 @@ class PartWriter:
 
 
 @contextmanager
-def columns_writer(target: Path | TextIO) -> Iterator[PartWriter]:
+def columns_writer(target: Path | Stream) -> Iterator[PartWriter]:
     """Give a writer of columns, as ``write_columns`` writes them; to a stream as CSV."""
     if not isinstance(target, Path):
         yield _CSVWriter(target)
@@ -46,7 +53,7 @@ def columns_writer(target: Path | TextIO) -> Iterator[PartWriter]:
         file = opened.enter_context(replacing(target))
         writer: PartWriter
         if suffix == ".csv":
-            writer = _CSVWriter(file)
+            writer = _CSVWriter(_Encoded(file))
         elif suffix == ".parquet":
             writer = _ParquetWriter(file)
         else:
@@ -56,21 +63,31 @@ def columns_writer(target: Path | TextIO) -> Iterator[PartWriter]:
         writer.finish()
 
 
+class _Encoded:
+    """Text for a file, in UTF-8."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+
+    def write(self, text: str, /) -> None:
+        self._file.write(text.encode())
+
+
 class _CSVWriter(PartWriter):
-    def __init__(self, file: IO[Any]) -> None:
-        self._file, self._is_text = file, isinstance(file, io.TextIOBase)
-        self._names = True
+    def __init__(self, stream: Stream) -> None:
+        self._stream, self._names = stream, True
 
     def write(self, columns: Mapping[str, Any]) -> None:
         text = io.StringIO()
         write_csv(text, columns, names=self._names)
         self._names = False
-        self._file.write(text.getvalue() if self._is_text else text.getvalue().encode())
+        self._stream.write(text.getvalue())
 
 
 class _ParquetWriter(PartWriter):
     def __init__(self, file: IO[bytes]) -> None:
-        self._file, self._writer = file, None
+        self._file = file
+        self._writer: Any = None
         self._schema: Any = None
         self._held: list[Any] = []
 
@@ -135,7 +152,7 @@ class _Spool:
     """An array in a temporary file, which grows by rows."""
 
     def __init__(self, folder: Path, opened: ExitStack) -> None:
-        self._file = opened.enter_context(tempfile.TemporaryFile(dir=folder))
+        self._file = opened.enter_context(tempfile.TemporaryFile(dir=folder))  # noqa: SIM115
         self._pieces: list[tuple[np.dtype[Any], tuple[int, ...]]] = []
 
     def add(self, rows: Array) -> None:
@@ -153,7 +170,7 @@ class _Spool:
             "descr": np.lib.format.dtype_to_descr(kind), "fortran_order": False,
             "shape": (n_rows, *self._pieces[0][1][1:]),
         }  # fmt: skip
-        np.lib.format.write_array_header_1_0(file, header)  # type: ignore[arg-type]
+        np.lib.format.write_array_header_1_0(file, header)
         self._file.seek(0)
         for given, shape in self._pieces:
             data = self._file.read(given.itemsize * int(np.prod(shape)))
@@ -173,7 +190,7 @@ def _new_archive(file: IO[bytes]) -> zipfile.ZipFile:
 class CodesWriter:
     """Takes codes of rows, in order; counts rows and nonzeros."""
 
-    def __init__(self, target: Path | TextIO, opened: ExitStack) -> None:
+    def __init__(self, target: Path | Stream, opened: ExitStack) -> None:
         self._target, self._opened = target, opened
         self._suffix = target.suffix.lower() if isinstance(target, Path) else ".csv"
         self.n_rows = self.nonzeros = self.n_columns = 0
@@ -252,7 +269,7 @@ class CodesWriter:
 
 
 @contextmanager
-def codes_writer(target: Path | TextIO) -> Iterator[CodesWriter]:
+def codes_writer(target: Path | Stream) -> Iterator[CodesWriter]:
     """Give a writer of codes, as ``write_codes`` writes them; to a stream as CSV."""
     with ExitStack() as opened:
         writer = CodesWriter(target, opened)

@@ -131,7 +131,7 @@ def left_out_words(source: RowsOfFile, n_rows: int, labelled: bool) -> str:
     if source.drawn:
         return (
             f"This report is about a random sample of {count_words(n_rows, 'row')} of the file's "
-            f"{source.n_in_file:,}{' that have a label' if labelled else ''}."
+            f"{source.n_in_file:,}{', those with a label' if labelled else ''}."
         )
     why = " have no label and" if labelled else ""
     return (

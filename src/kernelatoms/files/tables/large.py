@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.features.memory import available_bytes
-from kernelatoms.files.tables.parts import KINDS, Part, PartFile
+from kernelatoms.files.tables.parts import ArrowParts, NumpyParts, ParquetParts, Part, PartFile
 from kernelatoms.files.tables.table import ReadOptions, Table, TableError, shortened
+from kernelatoms.files.tables.text_parts import TextParts
 from kernelatoms.limits import MAX_SIZE, TooLargeError, refuse_over
 
 # A file below this size is read as a whole without a look at how much memory is free.
@@ -23,6 +24,12 @@ _ALWAYS_FITS = 1 << 24
 # Bytes of numbers in a part: a share of the memory, within bounds.
 _SHARE, _SMALLEST, _LARGEST = 32, 1 << 16, 1 << 23
 _COMPRESSED = (".gz", ".bz2", ".zst")
+
+# How files are read in parts, by their ending.
+_KINDS: dict[str, type[PartFile]] = {
+    ".parquet": ParquetParts, ".feather": ArrowParts, ".arrow": ArrowParts,
+    ".csv": TextParts, ".tsv": TextParts, ".txt": TextParts, ".npy": NumpyParts,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -119,12 +126,12 @@ def open_large(path: Any, options: ReadOptions, memory: int | None) -> LargeTabl
     kinds = {each.suffix.lower() for each in paths}
     if len(kinds) > 1:
         raise TableError(f"{path}: all files must be of one kind, got {', '.join(sorted(kinds))}.")
-    kind = KINDS.get(kinds.pop())
+    kind = _KINDS.get(kinds.pop())
     if kind is None:
         if one and (memory is None or sizes[0] <= allowed):
             return None
-        _refuse_kind(path, paths[0], one)
-    needs = sum(map(kind.needs, paths))
+        raise TableError(_why_not_in_parts(path, paths[0], one))
+    needs = sum(kind.needs(each) for each in paths)
     if one and needs <= allowed:
         return None
     _refuse_bombs(paths, sizes, needs, options)
@@ -145,16 +152,15 @@ def _paths(path: Any) -> list[Path]:
     return [Path(each) for each in found]
 
 
-def _refuse_kind(path: Any, first: Path, one: bool) -> None:
-    """Refuse files that are read as a whole only."""
+def _why_not_in_parts(path: Any, first: Path, one: bool) -> str:
     if not one:
-        raise TableError(
-            f"{path}: only {', '.join(KINDS)} files are read together, not "
+        return (
+            f"{path}: only {', '.join(_KINDS)} files are read together, not "
             f"{first.suffix or 'files without an ending'}."
         )
     packed = first.suffix.lower() in _COMPRESSED
     what = "Unpack it" if packed else "Write it as .parquet, .csv or .npy"
-    raise TableError(
+    return (
         f"{path} does not fit in --memory, and {first.suffix} files are read as a whole. {what}, "
         "or allow more by --memory."
     )

@@ -1,6 +1,5 @@
-"""Files of which a part of the rows is read at a time: Parquet, Arrow, text, NumPy."""
+"""Files of which a part of the rows is read at a time: Parquet, Arrow, NumPy."""
 
-import io
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelatoms.files.tables import arrays, arrow_tables, csv_tables, typed_sizes
-from kernelatoms.files.tables.first_lines import look_at
+from kernelatoms.files.tables import arrays, arrow_tables, typed_sizes
 from kernelatoms.files.tables.table import (
     ReadOptions,
     Table,
@@ -22,10 +20,6 @@ from kernelatoms.limits import Budget, TooLargeError
 from kernelatoms.rows.stamps import Stamp
 from kernelatoms.rows.table_files import ArrowFile, ParquetFile, TableFile
 
-# What a table of text takes in memory, in sizes of the file: the text twice, columns, numbers.
-_TEXT_COST = 4
-# A part of a table of text has at least so many bytes; a row has at most so many.
-_FEWEST_BYTES, _LONGEST_ROW = 1 << 16, 1 << 27
 # Bytes that a part may take beside numbers, at least: a few long texts are no danger.
 _FEWEST_ALLOWED = 1 << 28
 
@@ -166,115 +160,6 @@ class ArrowParts(TypedParts):
             return 0
 
 
-class TextParts(PartFile):
-    """Tables of text: as many whole lines as a part takes."""
-
-    def __init__(self, path: Path, options: ReadOptions, part_bytes: int, memory: int) -> None:
-        super().__init__(path, options, part_bytes, memory)
-        if options.rows is not None:
-            raise TableError(f"rows: {path} is no .npz file, so it has no keys.")
-        # The decimal mark that needs no guess; what ends lines; both known of the first part.
-        self._ends: bool | None = None
-        self._looks: Any = None
-        self._notes: list[str] = []
-
-    @staticmethod
-    def needs(path: Path) -> int:
-        """Return some times the size of the file."""
-        return _TEXT_COST * path.stat().st_size
-
-    def parts(self) -> Iterator[Part]:
-        """Yield a part per block of whole lines."""
-        self.stamp.check()
-        line = start = 0
-        for data in self._blocks():
-            text, notes = csv_tables.as_utf8(self.path, data, self.options.encoding)
-            if line == 0:
-                looks = self._looks = look_at(self.path, text, self.options)
-                arrow_tables.refuse_twins(self.path, looks.names)
-                self._notes = [*notes, *looks.notes]
-            else:
-                looks = replace(self._looks, start=0, line=line)
-            line = (line or 1) + data.count(b"\n")
-            if not text[looks.start :].strip():
-                continue
-            reader = csv_tables.TextReader(self.path, text, looks, self.options.decimal)
-            table = self._table(reader, start)
-            start += len(table)
-            yield Part(table, lambda rows, r=reader: r.read_texts(r.looks.names).take(rows))
-
-    def joined(self, kept: list[Any]) -> Table:
-        """Return rows of texts as one table, whose types are those of all of them together."""
-        import pyarrow
-        from pyarrow import csv
-
-        written = io.BytesIO()
-        looks = replace(self._looks, start=0, line=1, spaced=False)
-        mark = csv.WriteOptions(include_header=False, delimiter=looks.delimiter)
-        tables = [table.select(looks.names) for table in kept]
-        csv.write_csv(pyarrow.concat_tables(tables), written, mark)
-        reader = csv_tables.TextReader(self.path, written.getvalue(), looks, self.options.decimal)
-        table = csv_tables.table_of_text(reader, self.budget, ends=self._ends)
-        return replace(table, notes=[*self._notes, *table.notes])
-
-    def _table(self, reader: csv_tables.TextReader, start: int) -> Table:
-        try:
-            table = csv_tables.table_of_text(reader, self.budget, first_row=start, ends=self._ends)
-        except TooLargeError as error:
-            raise TableError(f"{self.path} was not read: {error}.") from error
-        if self._ends is None:
-            self._ends = len(table.names) < len(reader.looks.names)
-            self._notes += table.notes if self._ends else []
-        marks = [text for text in table.notes if "decimal" in text]
-        if marks and self.options.decimal is None:
-            raise TableError(
-                f"{marks[0].partition(' (decimal=')[0]}, and a file that is read in parts has to "
-                "say so from the start: give decimal=',' or decimal='.', or allow more --memory."
-            )
-        return replace(table, notes=self._notes, first_row=start)
-
-    def _blocks(self) -> Iterator[bytes]:
-        """Yield whole lines; line ends within quotes end no line."""
-        step = max(self.part_bytes, _FEWEST_BYTES)
-        held = b""
-        with self.path.open("rb") as file:
-            if file.read(2) in (b"\xff\xfe", b"\xfe\xff") or self._is_wide():
-                raise TableError(
-                    f"{self.path} is in the encoding UTF-16, and does not fit in --memory: write "
-                    "it in UTF-8, or allow more memory."
-                )
-            file.seek(0)
-            while data := file.read(step):
-                held += data
-                end = _end_of_lines(held)
-                if end:
-                    yield held[:end]
-                    held = held[end:]
-                elif len(held) > _LONGEST_ROW:
-                    raise TableError(
-                        f"{self.path} has a row of more than {_LONGEST_ROW >> 20} MiB, or a quote "
-                        "that is not closed."
-                    )
-        if held.strip():
-            yield held
-
-    def _is_wide(self) -> bool:
-        """Return whether the encoding has no line ends of one byte."""
-        name = (self.options.encoding or "").lower().replace("-", "").replace("_", "")
-        return name.startswith(("utf16", "utf32"))
-
-
-def _end_of_lines(data: bytes) -> int:
-    """Return where the last whole line ends, 0 if there is none."""
-    end = data.rfind(b"\n") + 1
-    quotes = data.count(b'"', 0, end)
-    while end and quotes % 2:
-        before = data.rfind(b"\n", 0, end - 1) + 1
-        quotes -= data.count(b'"', before, end)
-        end = before
-    return end
-
-
 class NumpyParts(PartFile):
     """``.npy`` files."""
 
@@ -311,7 +196,7 @@ class NumpyParts(PartFile):
                     raise TableError(f"{self.path} was cut short while it was read.")
                 array = values.reshape(n, *shape[1:])
                 table = replace(arrays.table_of_array(self.path, array), first_row=first)
-                yield Part(table, lambda some, held=array: held[some])
+                yield Part(table, array.__getitem__)
 
     def joined(self, kept: list[Any]) -> Table:
         """Return rows of arrays as one table."""
@@ -319,10 +204,3 @@ class NumpyParts(PartFile):
             shapes = shortened([array.shape[1:] for array in kept])
             raise TableError(f"the rows of {self.path} and of the other files differ: {shapes}.")
         return arrays.table_of_array(self.path, np.concatenate(kept))
-
-
-#: How files are read in parts, by their ending.
-KINDS: dict[str, type[PartFile]] = {
-    ".parquet": ParquetParts, ".feather": ArrowParts, ".arrow": ArrowParts,
-    ".csv": TextParts, ".tsv": TextParts, ".txt": TextParts, ".npy": NumpyParts,
-}  # fmt: skip

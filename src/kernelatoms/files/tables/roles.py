@@ -208,7 +208,8 @@ def _refuse_infinite(table: Table, label: str) -> None:
     if len(infinite):
         raise TableError(
             f"label: {label!r} of {table.path} is infinite in row "
-            f"{table.first_row + infinite[0]} (counted from 0), which names no class; leave it empty if it is missing."
+            f"{table.first_row + infinite[0]} (counted from 0), which names no class; leave it "
+            "empty if it is missing."
         )
 
 

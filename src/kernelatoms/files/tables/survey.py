@@ -84,7 +84,7 @@ class _Look:
         names = labels_of(self._label, list(self._number_of))
         classes, rank = np.unique(names, return_inverse=True)
         rank = np.append(rank, -1).astype(np.int32)  # the last one is that of no label
-        return classes, rank[np.concatenate(self._found)]
+        return classes, rank[np.concatenate(self._found)].astype(np.int32, copy=False)
 
     def numbered(self, n_rows: int, sample: Table) -> list[str]:
         """Return the columns of whole numbers that number all rows."""
@@ -104,12 +104,13 @@ class _Look:
         column = table.column(label)
         if column.dtype.kind == "O":
             kept = np.array([not is_missing(value) for value in column], bool)
-            numbers = [self._number_of.setdefault(v, len(self._number_of)) for v in column[kept]]
+            known = [self._number_of.setdefault(v, len(self._number_of)) for v in column[kept]]
+            numbers = np.array(known, np.int32)
         else:
             kept = ~np.isnan(column)
             values, inverse = np.unique(column[kept], return_inverse=True)
             known = [self._number_of.setdefault(v, len(self._number_of)) for v in values.tolist()]
-            numbers = np.array(known, np.int32)[inverse] if len(known) else []
+            numbers = np.array(known, np.int32)[inverse]
         if len(self._number_of) > _MOST_LABELS:
             raise TableError(
                 f"label: {label!r} holds more than {_MOST_LABELS:,} different values: a quantity, "
@@ -151,6 +152,7 @@ class _Look:
         }  # fmt: skip
         if self._first is not None:
             name, low, high = self._first
-            values = table.numbers[:, table.place_of[name]] if name in table.place_of else None
-            whole = values is not None and np.array_equal(values, np.rint(values))
+            place = [table.place_of[name]] if name in table.place_of else []
+            values = table.numbers[:, place]
+            whole = bool(place) and np.array_equal(values, np.rint(values))
             self._first = (name, min(low, values.min()), max(high, values.max())) if whole else None

@@ -59,8 +59,8 @@ def mixture(
     line = f" (line {line_of(row):,})" if line_of else ""
     return (
         f"{path}: the column {name!r} holds numbers and words: {column[row].as_py()!r} in row "
-        f"{first_row + row:,}{line}. Correct it, leave it empty if it is missing, or leave the column out with "
-        f"drop=[{name!r}]."
+        f"{first_row + row:,}{line}. Correct it, leave it empty if it is missing, or leave "
+        f"the column out with drop=[{name!r}]."
     )
 
 
