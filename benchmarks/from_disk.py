@@ -21,7 +21,7 @@ from benchmarks.harness import Contender, Result, compare, describe_machine
 N_FEATURES, N_ATOMS, N_NONZERO = 784, 512, 10
 PASSES = 2
 MODULE = "benchmarks.from_disk"
-_WRITTEN, _SAMPLE = 50_000, 100_000
+_WRITTEN, _SAMPLE = 50_000, 1_000_000
 
 
 def write_rows(path: str, n_rows: int) -> None:

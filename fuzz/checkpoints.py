@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet
 
 from kernelatoms import (
     KSAD,
@@ -29,6 +30,7 @@ from kernelatoms import (
     KernelKSVD,
     LCKSVDClassifier,
     load_model,
+    open_rows,
 )
 
 _ROOT = str(Path(__file__).parents[1])
@@ -60,6 +62,16 @@ def _of(estimator: Any) -> Scenario:
     return Scenario(fit)
 
 
+def _of_file(estimator: Any, name: str) -> Scenario:
+    """Return the scenario of an estimator that learns from a file, block by block."""
+
+    def fit(folder: Path, callbacks: tuple[Any, ...]) -> Any:
+        label = "y" if name.endswith(".parquet") else None
+        return estimator.set_callbacks(*callbacks).fit(open_rows(folder / name, label=label))
+
+    return Scenario(fit)
+
+
 def _with_command(*arguments: str) -> Scenario:
     longer = ("--set", "max_iter=60", "--set", "tol=0", "-o", "model.skops")
     return Scenario(command=("fit", "rows.npz", "--rows", "X", *arguments, *longer))
@@ -74,6 +86,29 @@ SCENARIOS = {
     "classes": _of(ClassDictionaryClassifier(KSVD(40, max_iter=60, tol=0), random_state=0)),
     "LCKSVD": _of(LCKSVDClassifier(80, **_LONG)),
     "fit MOD": _with_command("--model", "MOD", "--set", "n_atoms=80"),
+    "KSVD npy": _of_file(KSVD(80, **_LONG), "rows.npy"),
+    "MOD Parquet": _of_file(MOD(80, **_LONG), "rows.parquet"),
+    "classes Parquet": _of_file(
+        ClassDictionaryClassifier(MOD(40, max_iter=60, tol=0), random_state=0), "rows.parquet"
+    ),
+    "fit large": Scenario(
+        command=(
+            "fit",
+            "rows.parquet",
+            "--label",
+            "y",
+            "--model",
+            "lkdl",
+            "--memory",
+            "100KB",
+            "--set",
+            "max_iter=60",
+            "--set",
+            "tol=0",
+            "-o",
+            "model.skops",
+        )
+    ),
     "fit lkdl": _with_command("--model", "lkdl", "--label", "y"),
 }
 
@@ -91,6 +126,10 @@ class Range:
         X, y = rng.standard_normal((1500, 20)), np.arange(1500) % 3
         X[:, 0] += y
         np.savez(folder / "rows.npz", X=X, y=y)
+        np.save(folder / "rows.npy", X)
+        columns = {f"x{i}": column for i, column in enumerate(X.T)}
+        table = pyarrow.table({**columns, "y": [f"class {label}" for label in y]})
+        pyarrow.parquet.write_table(table, folder / "rows.parquet", row_group_size=400)
         self.seconds: dict[str, float] = {}
         self.expected: dict[str, dict[str, Any]] = {}
 

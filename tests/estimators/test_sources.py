@@ -1,96 +1,23 @@
-"""Learning over sources of rows: what learns does so as in memory; what cannot says so."""
-
-import re
-import warnings
+"""Learning over sources of rows is as learning in memory."""
 
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.datasets import load_digits
-from sklearn.pipeline import make_pipeline
+from sklearn.base import clone
 
-import kernelatoms
 from kernelatoms import (
     KSAD,
     KSCDL,
     KSVD,
-    MOD,
+    Checkpoint,
     ClassDictionaryClassifier,
-    KernelKSVD,
     KernelLinearizer,
     KernelMOD,
-    NearestImputer,
-    RowNormalizer,
-    SparseCoder,
-    TrainingImputer,
-    make_lkdl,
     open_rows,
-    residual_norms,
-    sparse_encode,
 )
-from kernelatoms.engine.cpu.threads import n_threads
 from kernelatoms.estimators import base as sampling
 from kernelatoms.rows import ArrayRows, RowSource, SparseRows
-
-from every_estimator import WAYS
-
-LANDMARKS = {"coordinates": KernelLinearizer(n_landmarks=40), "gamma": 0.1}
-#: Learners that see in a source just what they see in memory, and the digits they agree to.
-LEARNERS = [
-    (MOD(12, n_nonzero_coefs=3, max_iter=4, random_state=0), 0.0),
-    (MOD(12, alpha=0.3, max_iter=4, random_state=0), 0.0),
-    (KernelMOD(12, n_nonzero_coefs=3, max_iter=4, random_state=0, **LANDMARKS), 1e-9),
-    (KSAD(12, max_iter=4, random_state=0), 1e-9),
-]
-#: Learners by other steps than in memory.
-OTHERS = [
-    KSVD(12, n_nonzero_coefs=3, max_iter=8, random_state=0),
-    KernelKSVD(12, n_nonzero_coefs=3, max_iter=8, random_state=0, **LANDMARKS),
-    KSCDL(12, alpha=0.05, gamma=0.1, max_iter=8, tol=0, random_state=0),
-    KSCDL(12, alpha=0.05, kernel="linear", max_iter=8, tol=0, random_state=0),
-]
-ALL = [learner for learner, _ in LEARNERS] + OTHERS
-
-
-def signals(seed=0, n=600, n_features=8, dtype=np.float64):
-    """Return sparse combinations of few directions, and classes that use some of them each."""
-    rng = np.random.default_rng(seed)
-    atoms = rng.standard_normal((12, n_features))
-    labels = rng.integers(0, 3, n)
-    W = np.zeros((n, 12))
-    for i, label in enumerate(labels):
-        W[i, 4 * label + rng.permutation(4)[:2]] = rng.standard_normal(2)
-    return (W @ atoms + 0.05 * rng.standard_normal((n, n_features))).astype(dtype), labels
-
-
-def fitted(learner):
-    """Return what a learner has learned, as arrays by name."""
-    return {
-        name: value
-        for name, value in vars(learner).items()
-        if name.endswith("_") and isinstance(value, np.ndarray)
-    }
-
-
-def same_bits(one, two):
-    one, two = fitted(one), fitted(two)
-    assert one.keys() == two.keys() and one
-    for name, value in one.items():
-        np.testing.assert_array_equal(value, two[name], err_msg=name)
-
-
-class Uncounted(RowSource):
-    """Rows that are counted by the first pass; another number of them in a later one."""
-
-    def __init__(self, X, later=None):
-        super().__init__(None, X.shape[1], X.dtype)
-        self.X, self.later, self.n_passes = X, later, 0
-
-    def _read(self, block_rows):
-        self.n_passes += 1
-        X = self.X if self.later is None or self.n_passes < 4 else self.later
-        for start in range(0, len(X), block_rows):
-            yield X[start : start + block_rows]
+from source_cases import ALL, LANDMARKS, LEARNERS, Uncounted, same_bits, signals
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -109,19 +36,14 @@ def test_a_source_is_as_good_as_an_array(learner, rtol, dtype, tmp_path):
     return None
 
 
-def clone(learner):
-    import sklearn
-
-    return sklearn.clone(learner)
-
-
-@pytest.mark.parametrize("learner", OTHERS)
-def test_other_steps_lead_as_far(learner):
+@pytest.mark.parametrize("parameters", [{"gamma": 0.1}, {"kernel": "linear"}, {"step": 1.5}])
+def test_steps_judged_by_the_next_pass_lead_as_far(parameters):
+    """Within 2% of KSCDL in memory; 0.2% on digits and photograph patches (decision 036)."""
     X, _ = signals()
-    memory, source = clone(learner).fit(X), clone(learner).fit(ArrayRows(X).map(np.asarray, 8))
-    assert source.objective_.min() <= 1.1 * memory.objective_.min()
-    assert len(source.objective_) <= learner.max_iter
-    assert source.score(X) > 0.9 * memory.score(X)
+    model = KSCDL(12, alpha=0.05, max_iter=25, tol=0, random_state=0, **parameters)
+    memory, source = clone(model).fit(X), clone(model).fit(ArrayRows(X).map(np.asarray, 8))
+    assert len(source.objective_) == 25
+    assert source.objective_.min() <= 1.02 * memory.objective_.min()
 
 
 @pytest.mark.parametrize("learner", ALL)
@@ -145,12 +67,18 @@ def test_the_same_bits_from_every_kind_of_source(learner, tmp_path):
 
 @pytest.mark.parametrize("learner", ALL)
 def test_threads_and_second_fits_change_no_bits(learner, monkeypatch):
-    X, _ = signals(n=2000)
+    X, labels = signals(n=20_000)  # several blocks
     source = ArrayRows(X).map(np.asarray, 8)
-    monkeypatch.setenv("NUMBA_NUM_THREADS", "1")
-    one = clone(learner).fit(source)
-    again = clone(learner)
-    same_bits(one, again.fit(source).fit(source))
+    dictionary = clone(learner).set_params(max_iter=2, n_atoms=6)
+    classifier = ClassDictionaryClassifier(dictionary, random_state=0)
+    monkeypatch.setenv("KERNELATOMS_NUM_THREADS", "1")
+    one, classes = clone(dictionary).fit(source), clone(classifier).fit(source, labels)
+    monkeypatch.setenv("KERNELATOMS_NUM_THREADS", "5")
+    same_bits(one, dictionary.fit(source))
+    same_bits(one, dictionary.fit(source))
+    classifier.fit(source, labels)
+    for mine, theirs in zip(classifier.dictionaries_, classes.dictionaries_, strict=True):
+        same_bits(mine, theirs)
 
 
 @pytest.mark.parametrize("learner", [KSVD(5, max_iter=2), *ALL[2:]])
@@ -162,14 +90,15 @@ def test_all_classes_learn_from_one_source(learner, tmp_path):
     model = ClassDictionaryClassifier(clone(learner).set_params(n_atoms=4), random_state=0)
     source = open_rows(tmp_path / "x.npy", label=labels)
     files = clone(model).fit(source)
-    memory = clone(model).fit(X, labels)
     assert files.classes_.tolist() == ["a", "b", "c"]
     answers = files.predict(source)
     assert isinstance(answers, RowSource)
     answers = answers.collect()
     np.testing.assert_array_equal(answers, files.predict(X))
     assert files.score(source) == np.mean(answers == labels)
-    assert files.score(source) > memory.score(X, labels) - 0.05
+    for one, name in zip(files.dictionaries_, files.classes_, strict=True):
+        alone = clone(one).fit(ArrayRows(X[labels == name]).map(np.asarray, 8))
+        np.testing.assert_allclose(one.objective_, alone.objective_, rtol=1e-8)
 
 
 def test_all_classes_learn_in_as_many_passes_as_one():
@@ -181,73 +110,6 @@ def test_all_classes_learn_in_as_many_passes_as_one():
             ClassDictionaryClassifier(dictionary, random_state=0).fit(source, classes)
             counts.append(source.n_passes)
         assert counts[0] == counts[1] < 16
-
-
-@pytest.mark.parametrize("learner", ALL)
-def test_answers_are_those_of_arrays(learner):
-    X, _ = signals()
-    source = ArrayRows(X).map(np.asarray, 8)
-    model = clone(learner).fit(X)
-    codes = model.transform(source)
-    assert isinstance(codes, RowSource) and codes.shape == (600, 12)
-    np.testing.assert_allclose(codes.collect().toarray(), model.transform(X).toarray(), atol=1e-9)
-    back = model.inverse_transform(codes).collect()
-    np.testing.assert_allclose(back, model.inverse_transform(model.transform(X)), atol=1e-6)
-    assert model.score(source) == pytest.approx(model.score(X), rel=1e-9)
-    coded = sparse_encode(source, model, n_nonzero_coefs=2, max_residual=0.01)
-    here = sparse_encode(X, model, n_nonzero_coefs=2, max_residual=0.01)
-    np.testing.assert_allclose(coded.collect().toarray(), here.toarray(), atol=1e-9)
-    norms = residual_norms(X, model, here)
-    for codes in (coded, here, here.toarray()):
-        found = residual_norms(source, model, codes)
-        assert isinstance(found, RowSource)
-        np.testing.assert_allclose(found.collect(), norms, atol=1e-7)
-        np.testing.assert_allclose(found.take([5, 3]), norms[[5, 3]], atol=1e-7)
-
-
-def test_answers_are_those_of_the_model_as_it_was():
-    X, _ = signals()
-    model = MOD(12, max_iter=2, random_state=0).fit(X)
-    codes, before = model.transform(ArrayRows(X)), model.transform(X)
-    model.fit(X[::2])
-    np.testing.assert_array_equal(codes.collect().toarray(), before.toarray())
-
-
-def test_pipelines_of_sources(tmp_path):
-    X, labels = signals()
-    source = ArrayRows(X, labels)
-    for first in (RowNormalizer(), RowNormalizer(0.5), None):
-        steps = [] if first is None else [first]
-        model = make_pipeline(
-            *steps,
-            KernelLinearizer(n_landmarks=50, random_state=0),
-            ClassDictionaryClassifier(MOD(4, n_nonzero_coefs=2, max_iter=3), random_state=0),
-        )
-        memory = model.fit(X, labels).predict(X)
-        assert np.mean(model.fit(source).predict(source).collect() == memory) > 0.99
-    model = make_lkdl(
-        ClassDictionaryClassifier(KSVD(4, max_iter=3), random_state=0), n_landmarks=50,
-        unit_rows=True, random_state=0,
-    )  # fmt: skip
-    memory = model.fit(X, labels).score(X, labels)
-    assert model.fit(source).score(source, labels) > memory - 0.03
-
-
-def test_holes_of_a_source_are_filled():
-    X, labels = signals()
-    holed = X.copy()
-    holed[::5, 2] = np.nan
-    source = ArrayRows(holed, labels)
-    with pytest.raises(ValueError, match="NaN"):
-        MOD(6).fit(source)
-    for imputer in (NearestImputer(random_state=0), TrainingImputer()):
-        memory = imputer.fit(holed).transform(holed)
-        np.testing.assert_array_equal(imputer.fit(source).transform(source).collect(), memory)
-        filled = imputer.fit_transform(source).collect()
-        np.testing.assert_array_equal(filled, imputer.fit_transform(holed))
-        assert np.isfinite(filled).all()
-        model = make_pipeline(imputer, KSVD(6, max_iter=2, random_state=0)).fit(source)
-        assert model[-1].score(ArrayRows(filled)) > 0.3
 
 
 def test_the_map_may_be_that_of_a_sample(monkeypatch):
@@ -263,7 +125,12 @@ def test_the_map_may_be_that_of_a_sample(monkeypatch):
         # The objective is that of all rows: codes' errors and the penalty or what is outside.
         assert model.objective_[-1] > 5 * clone(learner).fit(X[:300]).objective_[-1]
         per_class = ClassDictionaryClassifier(clone(learner).set_params(n_atoms=4), random_state=0)
-        assert per_class.fit(source, labels).score(source, labels) > 0.8
+        per_class.fit(source, labels)
+        monkeypatch.setattr(sampling, "_SAMPLE_ROWS", 100)  # three classes share the 300
+        for label, one in enumerate(per_class.dictionaries_):
+            alone = clone(one).fit(ArrayRows(X[labels == label]).map(np.asarray, 8))
+            np.testing.assert_allclose(one.objective_, alone.objective_, rtol=1e-8)
+        monkeypatch.setattr(sampling, "_SAMPLE_ROWS", 300)
     gamma = KSCDL(8, gamma="search", max_iter=2, random_state=0).fit(source).gamma_
     assert gamma > 0
 
@@ -272,140 +139,45 @@ def test_what_is_learned_from_a_sample_is_what_is_learned_from_those_rows(monkey
     X, _ = signals(n=500)
     monkeypatch.setattr(sampling, "_SAMPLE_ROWS", 100)
     drawn = np.sort(np.random.RandomState(0).permutation(500)[:100])
-    a = KernelLinearizer(n_landmarks=20, random_state=0).fit(ArrayRows(X))
+    source = ArrayRows(X).map(np.asarray, 8)
+    a = KernelLinearizer(n_landmarks=20, random_state=0).fit(source)
     same_bits(a, KernelLinearizer(n_landmarks=20, random_state=0).fit(X[drawn]))
 
 
-def test_names_of_columns(tmp_path):
-    import pyarrow.parquet
+class StopAfter:
+    """Ends learning, as a kill would, when a pass begins: any, of classes."""
 
-    X, labels = signals()
-    names = [f"x{j}" for j in range(8)]
-    table = pyarrow.table(dict(zip(names, X.T.copy(), strict=True)))
-    pyarrow.parquet.write_table(table, tmp_path / "x.parquet")
-    pyarrow.parquet.write_table(table.select(names[::-1]), tmp_path / "turned.parquet")
-    source, turned = open_rows(tmp_path / "x.parquet"), open_rows(tmp_path / "turned.parquet")
-    models = [
-        MOD(6, max_iter=2), KSAD(6, max_iter=2), KernelLinearizer(n_landmarks=20), RowNormalizer(),
-        NearestImputer(), SparseCoder(X[:6]),
-    ]  # fmt: skip
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        for model in models:
-            assert model.fit(source).feature_names_in_.tolist() == names
-            model.transform(source).collect()
-        assert models[0].score(source) > 0
-        classifier = ClassDictionaryClassifier(MOD(4, max_iter=2)).fit(source, labels)
-        assert classifier.predict_proba(source).collect().shape == (600, 3)
-    for model in models:
-        with pytest.raises(ValueError, match="order"):
-            model.transform(turned)
-    with pytest.raises(ValueError, match="order"):
-        models[0].score(turned)
-    with pytest.raises(ValueError, match="7 features"):
-        models[0].transform(ArrayRows(X[:, :7]))
-    with pytest.raises(ValueError, match="7 features"):
-        classifier.predict(ArrayRows(X[:, :7]))
+    max_propagation_depth = None
+
+    def __init__(self, n):
+        self.n = n
+
+    def setup(self, estimator, context):
+        pass
+
+    teardown = setup
+
+    def on_fit_task_begin(self, estimator, context):
+        self.n -= context.task_name == "pass"
+        if self.n < 0:
+            raise KeyboardInterrupt
+
+    def on_fit_task_end(self, estimator, context):
+        return False
 
 
-@pytest.mark.parametrize(
-    ("learner", "words"),
-    [
-        (KernelMOD(), r"coordinates='exact' .* \(2\.68e-05 GiB for all 60 rows\).*KernelLinear"),
-        (KernelKSVD(coordinates=0.1), "coordinates=0.1 .*KernelLinearizer"),
-        (KernelMOD(kernel="precomputed"), "precomputed.*source of rows"),
-        (KSAD(kernel="precomputed"), "precomputed.*source of rows"),
-    ],
-)
-def test_what_cannot_learn_from_a_source_says_what_can(learner, words):
-    class Unread(Uncounted):
-        def _read(self, block_rows):
-            raise AssertionError("no row is read")
-
-    X, labels = signals(n=60)
-    source = Unread(X)
-    source.n_rows = 60
-    for model in (learner, ClassDictionaryClassifier(learner)):
-        with pytest.raises(ValueError, match=words):
-            model.fit(source, labels)
-        assert not hasattr(model, "n_features_in_")
-
-
-@pytest.mark.parametrize(("estimator", "ways"), WAYS, ids=lambda given: type(given).__name__)
-def test_every_estimator_learns_from_a_source_or_names_what_does(estimator, ways):
-    digits, y = load_digits(return_X_y=True)
-    X, y = digits[y < 3][:90, 10:15] + 1.0, y[y < 3][:90]
-    for way in ways:
-        model = clone(estimator).set_params(**way)
-        before = dict(vars(model))
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                model.fit(ArrayRows(X), y)
-        except (TypeError, ValueError) as error:
-            advice = r"source of rows.*(ClassDictionary|KernelLinearizer|compress|calibrate=False)"
-            assert re.search(advice, str(error)), error
-            assert vars(model) == before
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                model.fit(X, y)
-        names = ("transform", "predict", "decision_function", "predict_proba")
-        for name in names:
-            if not hasattr(model, name):
-                continue
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                lazy, here = getattr(model, name)(ArrayRows(X)), getattr(model, name)(X)
-            assert isinstance(lazy, RowSource)
-            lazy = lazy.collect()
-            here, lazy = (
-                some.toarray() if sparse.issparse(some) else some for some in (here, lazy)
-            )
-            np.testing.assert_allclose(lazy, here, rtol=1e-6, atol=1e-7 * np.abs(here).max())
-        for name in ("explain", "encode", "partial_fit"):
-            if hasattr(model, name):
-                given = (ArrayRows(X), y) if name == "partial_fit" else (ArrayRows(X),)
-                with pytest.raises(TypeError, match="rows in memory"):
-                    getattr(model, name)(*given)
-
-
+@pytest.mark.parametrize("stopped_after", [1, 3])
 @pytest.mark.parametrize("learner", ALL)
-def test_a_source_that_changes_leaves_the_learner_as_it_was(learner):
+def test_a_stopped_fit_goes_on_to_the_same_bits(learner, stopped_after, tmp_path):
     X, labels = signals()
-    model = clone(learner).fit(X)
-    before = fitted(model)
-    with pytest.raises(ValueError, match="rows have changed since they were counted"):
-        model.fit(Uncounted(X, later=X[:-1]))
-    after = fitted(model)
-    assert before.keys() == after.keys()
-    assert all(after[name] is value for name, value in before.items())
-    classifier = ClassDictionaryClassifier(clone(learner).set_params(n_atoms=3))
-    with pytest.raises(ValueError, match="rows have changed"):
-        classifier.fit(Uncounted(X, later=np.concatenate([X, X[:1]])), labels)
-    assert not hasattr(classifier, "dictionaries_")
-
-
-def test_bad_labels_and_rows_are_refused():
-    X, labels = signals()
-    model = ClassDictionaryClassifier(MOD(4))
-    for y, words in ((None, "label"), (labels[:-1], "599"), (np.zeros(600), "two classes")):
-        with pytest.raises(ValueError, match=words):
-            model.fit(ArrayRows(X), y)
-    for bad in (np.nan, np.inf):
-        spoilt = X.copy()
-        spoilt[-1, 3] = bad
-        for learner in ALL:
-            with pytest.raises(ValueError, match="NaN|infinity"):
-                clone(learner).fit(ArrayRows(spoilt))
-    with pytest.raises(ValueError, match="data frames"):
-        MOD(4).fit(X).set_output(transform="pandas").transform(ArrayRows(X))
-    with pytest.raises(ValueError, match="max_residual has an entry per row"):
-        sparse_encode(ArrayRows(X), X[:5], max_residual=np.ones(600))
-    with pytest.raises(ValueError, match="return_gap"):
-        sparse_encode(ArrayRows(X), X[:5], method="lasso", alpha=1.0, return_gap=True)
-    with pytest.raises(ValueError, match="more rows than the other"):
-        residual_norms(ArrayRows(X), X[:5], np.zeros((599, 5))).collect()
-
-
-def test_public_names_know_sources():
-    assert kernelatoms.open_rows is open_rows and n_threads() >= 1
+    source, learner = ArrayRows(X).map(np.asarray, 8), clone(learner).set_params(tol=0, n_atoms=6)
+    for model in (learner, ClassDictionaryClassifier(learner, random_state=0)):
+        file = tmp_path / type(model).__name__
+        whole = clone(model).fit(source, labels)
+        stopped = clone(model).set_callbacks(StopAfter(stopped_after), Checkpoint(file))
+        with pytest.raises(KeyboardInterrupt):
+            stopped.fit(source, labels)
+        again = clone(model).set_callbacks(Checkpoint(file)).fit(source, labels)
+        ours, theirs = (getattr(one, "dictionaries_", [one]) for one in (again, whole))
+        for one, other in zip(ours, theirs, strict=True):
+            same_bits(one, other)

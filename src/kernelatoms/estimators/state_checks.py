@@ -130,9 +130,9 @@ def check_learner_state(learner: Any, n_atoms: int, n_features: int, sums: Any) 
 def _check_pending(pending: Any, n_atoms: int, n_features: int) -> None:
     """Check a step that a pass is to judge: see ``learning.descent``."""
     try:
-        atoms, _, gradient, curvature, used, reached, enough, n_tried = pending
+        atoms, _, gradient, curvature, uses, reached, enough, n_tried = pending
         numbers = [*reached, enough, n_tried]
-        shapes = [part.shape for part in (atoms, gradient, curvature, used)]
+        shapes = [part.shape for part in (atoms, gradient, curvature, uses)]
     except (TypeError, ValueError, AttributeError) as error:
         raise TypeError("LearnerState.pending must be None or of a step.") from error
     square, wide = (n_atoms, n_atoms), (n_atoms, n_features)

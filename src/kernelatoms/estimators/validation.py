@@ -4,7 +4,7 @@ import functools
 import inspect
 import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from numbers import Integral, Real
 from typing import Any
 
@@ -211,7 +211,8 @@ def training_rows(estimator: Any, X: Any, *, reset: bool = True) -> RowSource:
         estimator.n_features_in_ = X.n_features
         return X
     checked = checked_source(estimator, X, reset=reset)
-    checked.count()
+    if not checked.count():
+        raise ValueError("X is a source without rows, and at least one is needed to learn from.")
     return checked
 
 
@@ -464,6 +465,11 @@ def _refuse_infinite(value: Any, name: str, finite: Any) -> None:
 
 def dense_rows(X: Any, name: str = "X") -> Any:
     """Return a sparse array as a dense one, where that fits; anything else as it is."""
+    if isinstance(X, Iterator):
+        raise TypeError(
+            f"{name} is a {type(X).__name__}, which gives its rows once: give an array, "
+            "open_rows(...) of what can be read again and again, or its blocks to partial_fit."
+        )
     if is_device_array(X) and hasattr(X, "toarray"):
         return X.toarray()
     if not scipy.sparse.issparse(X):

@@ -70,7 +70,7 @@ def descend(
                 replace_dead_atoms(state, unused[: len(worst)], signals, update)
             reached = [*([] if search is None else search.reached), here.objective]
             search = _Search(
-                state.dictionary, here.objective, here.gradient, here.curvature, total.uses > 0,
+                state.dictionary, here.objective, here.gradient, here.curvature, total.uses,
                 reached,
             )  # fmt: skip
             trials = search.trials(update)
@@ -92,14 +92,15 @@ def descend(
 class _Search(NamedTuple):
     """Where a step begins, what is known there, and how far its shortening has come.
 
-    ``reached`` are the objectives of the passes that were good enough.
+    ``uses`` are how many rows use each atom, ``reached`` the objectives of the passes that were
+    good enough.
     """
 
     atoms: Array
     objective: float
     gradient: Array
     curvature: Array
-    used: Array
+    uses: Array
     reached: list[float]
     enough: float = 0.0
     n_tried: int = 0
@@ -107,7 +108,7 @@ class _Search(NamedTuple):
     def trials(self, update: GradientStep) -> Iterator[tuple[Array, float]]:
         """Yield atoms to try, and the objective that is low enough."""
         here = Gradient(self.objective, self.gradient, self.curvature)
-        return update.trials(self.atoms, here, self.used)
+        return update.trials(self.atoms, here, self.uses > 0)
 
 
 def _pass_request(

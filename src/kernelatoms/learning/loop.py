@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from kernelatoms.coding.problem import CodingProblem
 from kernelatoms.coding.pursuits import Pursuit
-from kernelatoms.engine import Array, machine
+from kernelatoms.engine import Array, machine, to_numpy
 from kernelatoms.features.linear_algebra import check_squares
 from kernelatoms.learning.pass_sums import PassSums
 from kernelatoms.learning.runs import (
@@ -136,7 +136,7 @@ def _sum_up(
     result = yield UpdateRequest(update, (total.sums, state.dictionary))
     unused = state.record_pass(result.dictionary, result.objective, total.uses, result.sums)
     # No code uses these atoms, so replacing them does not change the objective.
-    worst = total.worst.rows[: len(unused)]
+    worst = to_numpy(total.worst.rows[: len(unused)])
     if len(worst):
         signals = yield TakeRequest(rows, worst)
         replace_dead_atoms(state, unused[: len(worst)], signals, update)

@@ -3,7 +3,6 @@
 See docs/decisions/042-blocks-and-sums.md.
 """
 
-import operator
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -57,5 +56,6 @@ class PassSums:
 
     def __iadd__(self, later: "PassSums") -> "PassSums":
         """Add in the memory of these sums."""
-        sums = operator.iadd(self.sums, later.sums)
+        sums = self.sums
+        sums += later.sums
         return PassSums(sums, self.uses + later.uses, self.worst + later.worst)

@@ -7,7 +7,8 @@
 - ``reduction``: a pass as a sum over blocks, the same bits for any number of threads; ``prefetch``:
   the next blocks are read while others are worked on; ``regroup``: blocks of chunks of any size.
 - ``arrays``: arrays in memory or on a device, sparse matrices; ``mapped``: what a function makes of
-  the rows of another source, or of two; ``iterables``: objects that yield rows.
+  the rows of another source, or of two; ``iterables``: objects that yield rows;
+  ``routed``: the rows of one class of a source, and all classes' in one pass.
 - ``raw_files``: NumPy files, memory maps, safetensors; ``tables``: columns of tables, which
   ``table_files`` reads (Parquet, Arrow, CSV, data frames); ``zarr_arrays``: arrays of zarr;
   ``stamps``: whether a file is still the same.

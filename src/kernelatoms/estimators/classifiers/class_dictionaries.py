@@ -174,8 +174,8 @@ class ClassDictionaryClassifier(CodeClassifier, CallbackSupportMixin, Estimator)
     def _from_source(self, source: RowSource) -> Any:
         if self.calibrate:
             raise ValueError(
-                "calibrate=True learns from rows left out, in three more fits, and needs all rows "
-                "in memory: use calibrate=False with a source of rows."
+                "calibrate=True learns from rows left out, in three more fits, and X is a source "
+                "of rows: use calibrate=False."
             )
         if isinstance(self.dictionary, DictionaryLearner):
             self.dictionary._from_source(source)  # refuses what it cannot learn from

@@ -503,7 +503,8 @@ class KernelMOD(KernelLearner):
     coordinates : "exact", float or KernelLinearizer, default="exact"
         Exact, of all independent rows; or of anchors drawn until this share of the kernel's trace
         is left (randomly pivoted Cholesky), for smaller models and where the n x n kernel matrix
-        does not fit; or the landmarks of a ``KernelLinearizer``, with this kernel for its own.
+        does not fit; or the landmarks of a ``KernelLinearizer``, with this kernel for its own,
+        which learn from a source of rows, too (``open_rows``).
     base : array of shape (n_base, n_features), optional
         Make atoms of these rows instead of the training rows; row numbers, if precomputed.
     dict_init : array of shape (n_atoms, n_features), optional

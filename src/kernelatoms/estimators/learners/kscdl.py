@@ -77,6 +77,9 @@ class KSCDL(KernelChoice, BatchLearner, DictionaryLearner, DictionaryCoder):
     alternate between codes, to a duality gap of 1e-6 of k(x, x), and a step of all atoms along the
     gradient (11), scaled by its curvature (with ``partial_fit``, by that of all batches so far) and
     shortened where it would not lower the objective.
+    Rows of a source are read once per pass: the pass after a step tells whether it lowered the
+    objective, and half of it is taken back where not. ``objective_`` is then that of the atoms
+    that a pass begins with.
     Atoms that no signal uses become the worst represented signals. The paper's own algorithm is
     ``method="fksc", change_tol=1e-3, step=1, dict_init="normal"``.
 
