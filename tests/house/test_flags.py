@@ -79,6 +79,7 @@ CALLS = {
     ".datasets.load_mnist": of_function(".datasets", "load_mnist"),
     ".datasets.load_orl": of_function(".datasets", "load_orl"),
     ".datasets.load_usps": of_function(".datasets", "load_usps"),
+    ".report.RowsOfFile": of_function(".report", "RowsOfFile"),
     ".report.convergence_figure": of_function(".report", "convergence_figure", {"a": [1.0]}),
 }
 

@@ -38,7 +38,18 @@ _WITHOUT_SHAPE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 # The flags of arguments that messages of the library name.
 _FLAGS = {
     name: f"--{name}"
-    for name in ("dates", "decimal", "drop", "encoding", "force", "header", "keep", "label", "rows")
+    for name in (
+        "dates",
+        "decimal",
+        "drop",
+        "encoding",
+        "force",
+        "header",
+        "keep",
+        "label",
+        "memory",
+        "rows",
+    )
 } | {"path": "--output", "trusted": "--trust"}
 _NAMES = "|".join(_FLAGS)
 _FIRST = re.compile(rf"(?:^|(?<=^Error: )|(?<=^Note: ))({_NAMES}): ")

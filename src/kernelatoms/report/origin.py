@@ -36,6 +36,11 @@ class RowsOfFile:
     learned: float | None = None
     drawn: bool = False
 
+    def __post_init__(self) -> None:
+        """Check the flag."""
+        if not isinstance(self.drawn, bool):
+            raise TypeError(f"drawn must be True or False, got {self.drawn!r}.")
+
     def name(self, row: int) -> str:
         """Return which row of the file a row of the report is.
 

@@ -161,8 +161,8 @@ def _why_not_in_parts(path: Any, first: Path, one: bool) -> str:
     packed = first.suffix.lower() in _COMPRESSED
     what = "Unpack it" if packed else "Write it as .parquet, .csv or .npy"
     return (
-        f"{path} does not fit in --memory, and {first.suffix} files are read as a whole. {what}, "
-        "or allow more by --memory."
+        f"{path} does not fit in the memory that it may take, and {first.suffix} files are read as "
+        f"a whole. {what}, or allow more, such as memory='16GiB'."
     )
 
 

@@ -85,7 +85,8 @@ class TextParts(PartFile):
         if marks and self.options.decimal is None:
             raise TableError(
                 f"{marks[0].partition(' (decimal=')[0]}, and a file that is read in parts has to "
-                "say so from the start: give decimal=',' or decimal='.', or allow more --memory."
+                "say so from the start: give decimal=',' or decimal='.', or have it read as a "
+                "whole, by more memory, such as memory='16GiB'."
             )
         return replace(table, notes=self._notes, first_row=start)
 
@@ -96,8 +97,8 @@ class TextParts(PartFile):
         with self.path.open("rb") as file:
             if file.read(2) in (b"\xff\xfe", b"\xfe\xff") or self._is_wide():
                 raise TableError(
-                    f"{self.path} is in the encoding UTF-16, and does not fit in --memory: write "
-                    "it in UTF-8, or allow more memory."
+                    f"{self.path} is in the encoding UTF-16, and is too large to be read as "
+                    "a whole: write it in UTF-8, or allow more, such as memory='16GiB'."
                 )
             file.seek(0)
             while data := file.read(step):
