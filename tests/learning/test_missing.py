@@ -14,7 +14,7 @@ from kernelatoms.learning.ksvd import KSVDSums, KSVDUpdate
 from kernelatoms.learning.loop import learn
 from kernelatoms.learning.missing import fill_by_codes, fill_by_means, relaxation
 from kernelatoms.learning.mod import LeastSquares
-from kernelatoms.learning.state import LearnerState, unit_rows
+from kernelatoms.learning.state import LearnerState, atoms_from_rows, unit_rows
 
 
 def problem(seed, n=80, n_features=12, n_atoms=10, missing=0.4, dtype=np.float64):
@@ -159,3 +159,25 @@ def test_threads_change_no_bit(update, rng, monkeypatch):
         found.append(state.best)
     np.testing.assert_array_equal(found[0], found[1])
     np.testing.assert_array_equal(found[0], found[2])
+
+
+def test_steps_by_sums_are_longer_where_more_is_missing(rng):
+    X, D = problem(rng, n=400)
+    codes = OMP(3)(LinearProblem(X, D))
+    W = codes.to_dense()
+    filled = oracles.observed.filled(X, W, D)
+    best = np.linalg.lstsq(W, filled)[0]
+    share = np.isnan(X).T @ np.square(W).sum(axis=1) / np.square(W).sum()
+    for update, step in ((LeastSquares(), 1.0), (KSVDSums(), 1.5)):
+        steps = np.minimum(step / (1 - share), 1.9)
+        assert step < steps.min() < steps.max()
+        found = update.solve(update.sums(X, codes, D), D).dictionary
+        np.testing.assert_allclose(found, unit_rows(D + steps * (best - D)), atol=1e-10)
+
+
+def test_atoms_start_from_rows_filled_with_the_means_of_all(rng):
+    X, _ = problem(rng)
+    X[:4] = 0  # these come last
+    filled = unit_rows(fill_by_means(X))
+    found = atoms_from_rows(X, 76, np.random.RandomState(0))
+    assert sorted(map(tuple, found)) == sorted(map(tuple, filled[4:]))

@@ -11,7 +11,7 @@ atoms by about the observed share of what is needed. Features do not depend on e
 are there, and any multiple of a step below 2 lowers the objective of its feature too: each is taken
 1 / share times, at most 1.9 times.
 
-See docs/decisions/064-learning-from-observed-values.md.
+See docs/decisions/065-learning-from-observed-values.md.
 """
 
 from collections.abc import Callable

@@ -1,6 +1,6 @@
 """Reconstructions beside signals with missing values (NaN).
 
-See docs/decisions/064-learning-from-observed-values.md.
+See docs/decisions/065-learning-from-observed-values.md.
 """
 
 from typing import Any
