@@ -102,6 +102,20 @@ def test_weights_of_rows_with_missing_values(learner, X, weights, rng):
     np.testing.assert_allclose(weighted.components_, repeated.components_, atol=1e-8)
 
 
+def test_weight_0_under_a_precomputed_kernel_is_absence(X, weights):
+    """Its columns are all rows; atoms are made of, and learned from, those of weight above 0."""
+    K = np.exp(-0.05 * np.square(X[:, None] - X).sum(axis=2))
+    some = np.flatnonzero(weights)
+    learner = KernelMOD(8, kernel="precomputed", n_nonzero_coefs=2, max_iter=4, tol=0)
+    learner.set_params(dict_init=some[:8], base=some)
+    one = clone(learner).fit(K, sample_weight=weights)
+    start = {"dict_init": np.arange(8), "base": np.arange(len(some))}
+    two = learner.set_params(**start).fit(K[some][:, some], sample_weight=weights[some])
+    np.testing.assert_allclose(one.objective_, two.objective_, rtol=1e-8)
+    codes = one.transform(K).toarray(), two.transform(K[:, some]).toarray()
+    np.testing.assert_allclose(*codes, atol=1e-6)
+
+
 def test_float32_that_overflows_is_refused(X):
     with pytest.raises(ValueError, match="sample_weight is so large that X overflows float32"):
         KSVD(8).fit(X.astype(np.float32), sample_weight=np.full(80, 1e80))

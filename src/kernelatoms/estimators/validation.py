@@ -247,7 +247,8 @@ def training_rows(
     )
     weights = None if sample_weight is None else check_weights(sample_weight, len(X))
     if weights is not None and not tags.pairwise and not weights.all():
-        X, weights = X[weights > 0], weights[weights > 0]
+        some = np.flatnonzero(weights)
+        X, weights = X[some], weights[some]
     if not complete:
         keep = learnable_rows(estimator, X)
         if not keep.all():
@@ -439,7 +440,8 @@ def _labelled_rows(
     check_classification_targets(y)
     weights = None if sample_weight is None else check_weights(sample_weight, len(X))
     if weights is not None and not weights.all() and not get_tags(estimator).input_tags.pairwise:
-        X, y, weights = X[weights > 0], y[weights > 0], weights[weights > 0]
+        some = np.flatnonzero(weights)
+        X, y, weights = X[some], y[some], weights[some]
     keep = np.ones(len(X), bool) if is_finite else learnable_rows(estimator, X)
     return X, y, keep, weights
 

@@ -143,7 +143,8 @@ class KernelLearner(KernelChoice, WeightedLearner, DictionaryCoder):
         outside = yield from _energy_outside(kernel, rows, F, weights)
         to_regress = None if self._precomputed else (yield from _rows_to_regress(rows, F))
         if weights is not None and not weights.all():  # a precomputed kernel keeps all rows
-            F, weights = ArrayRows(F.collect()[weights > 0]), weights[weights > 0]
+            counted = np.flatnonzero(weights)
+            F, weights = ArrayRows(F.collect()[counted]), weights[counted]
         start = self._given_start(some, kernel, coordinates, last)
         n_features = some.shape[1]
         n_atoms = (
