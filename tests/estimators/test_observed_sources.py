@@ -14,13 +14,24 @@ from kernelatoms import (
     KernelMOD,
     open_rows,
 )
-from kernelatoms.rows import ArrayRows
+from kernelatoms.learning import loop, missing
+from kernelatoms.rows import ArrayRows, routed, source
 from source_cases import LANDMARKS, Uncounted, same_bits, signals
 
 FEW = {"n_nonzero_coefs": 3, "max_iter": 4, "tol": 0, "random_state": 0}
 GREEDY = [MOD(16, **FEW), KSVD(16, **FEW), KSVD(16, init="sums", **FEW)]
 KERNEL = [KernelMOD(12, **FEW, **LANDMARKS), KernelKSVD(12, **FEW, **LANDMARKS)]
 L1 = MOD(12, alpha=0.3, max_iter=4, random_state=0)
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch):
+    """Have a few hundred rows be several blocks."""
+    monkeypatch.setattr(loop, "_FEWEST_ROWS", 40)
+    monkeypatch.setattr(loop, "_FEWEST_PRODUCTS", 1)
+    monkeypatch.setattr(source, "BLOCK_BYTES", 1 << 13)
+    monkeypatch.setattr(routed, "_BLOCK_BYTES", 1 << 13)
+    monkeypatch.setattr(missing, "_BLOCK_BYTES", 1 << 13)
 
 
 def holed(seed=0, n=600, dtype=np.float64):
@@ -42,17 +53,17 @@ def read(X):
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("n", [90, 20_000])
+@pytest.mark.parametrize("n", [90, 2000])
 def test_files_are_as_good_as_memory(n, dtype, tmp_path):
     """To the bit: MOD by the same sums, with weights, missing values or both."""
     (X, _), weights = holed(n=n, dtype=dtype), weights_of(n)
     np.save(tmp_path / "x.npy", X)
-    source = open_rows(tmp_path / "x.npy")
+    files = open_rows(tmp_path / "x.npy")
     for given in (None, weights):
         learner = MOD(80, **FEW)  # some atoms start from rows with missing values, some die
         same_bits(
             clone(learner).fit(X, sample_weight=given),
-            clone(learner).fit(source, sample_weight=given),
+            clone(learner).fit(files, sample_weight=given),
         )
     complete, _ = signals(n=n, dtype=dtype)
     for learner in (MOD(12, **FEW), L1):
@@ -64,7 +75,7 @@ def test_files_are_as_good_as_memory(n, dtype, tmp_path):
 
 @pytest.mark.parametrize("learner", GREEDY, ids=repr)
 def test_all_sources_and_threads_give_the_same_bits(learner, monkeypatch, tmp_path):
-    (X, labels), weights = holed(n=20_000), weights_of(20_000)
+    (X, labels), weights = holed(n=3000), weights_of(3000)
     np.save(tmp_path / "x.npy", X)
     sources = [read(X), Uncounted(X), open_rows(tmp_path / "x.npy")]
     learner = clone(learner).set_params(max_iter=2)
@@ -73,8 +84,8 @@ def test_all_sources_and_threads_give_the_same_bits(learner, monkeypatch, tmp_pa
     one = clone(learner).fit(sources[0], sample_weight=weights)
     by_one = clone(classes).fit(sources[0], labels, sample_weight=weights)
     monkeypatch.setenv("KERNELATOMS_NUM_THREADS", "5")
-    for source in sources:
-        same_bits(one, clone(learner).fit(source, sample_weight=weights))
+    for rows in sources:
+        same_bits(one, clone(learner).fit(rows, sample_weight=weights))
     by_five = clone(classes).fit(sources[1], labels, sample_weight=weights)
     for mine, theirs in zip(by_one.dictionaries_, by_five.dictionaries_, strict=True):
         same_bits(mine, theirs)
@@ -191,7 +202,7 @@ def test_other_weights_are_another_fit(learner, tmp_path):
 
 
 def test_warm_starts_know_the_weights():
-    (X, _), weights = holed(), weights_of(600)
+    (X, _), weights = holed(), weights_of(600) + 1
     learner = MOD(12, warm_start=True, **{**FEW, "max_iter": 2})
     once = MOD(12, **FEW).fit(X, sample_weight=weights)
     twice = clone(learner).fit(X, sample_weight=weights).fit(X, sample_weight=weights)
