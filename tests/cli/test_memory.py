@@ -249,7 +249,7 @@ def test_rare_classes_words_and_row_numbers_are_found(run, tmp_path, rng):
     assert record.fit["classes"] == ["a", "b", "rare"]
     assert record.encoded["colour"]["values"] == ["blue", "gold", "red"]
     assert record.left_out == {"count": "it numbers the rows"}
-    assert "columns are judged" in err.lower()
+    assert "Note: Columns are judged and parameters chosen on a sample of 1,0" in err
     fit_lkdl(
         run, "t.parquet", "--label", "y", "--model", "lkdl", "--keep", "count", *SMALL
     )  # fmt: skip
@@ -359,6 +359,33 @@ def test_missing_columns_are_named(run, digits, tmp_path):
     code, _, err = run("predict", "model.skops", "digits.parquet", *SMALL)
     assert code == 2
     assert "lacks 'p7', which the model was fitted on" in err
+
+
+@pytest.mark.parametrize("wish", ["drop", "keep", "groups"])
+def test_wishes_for_columns_that_are_not_there_end_before_all_rows_are_read(
+    run, digits, monkeypatch, wish
+):
+    import kernelatoms.files.tables.survey as survey
+
+    monkeypatch.setattr(survey, "survey", None)
+    more = ["--cv", "2"] if wish == "groups" else []
+    code, _, err = run(
+        "fit", "digits.parquet", "--label", "digit", f"--{wish}", "nothing", *more, *SMALL
+    )
+    assert code == 2
+    assert "nothing'" in err
+
+
+def test_a_row_without_a_group_is_numbered_as_in_the_file(run, people):
+    people = people[people["class"].notna()].reset_index(drop=True)
+    people["group"] = people["ok"].where(people.index < 1500, None)
+    people.to_csv("groups.csv", index=False)
+    asked = ["fit", "groups.csv", "--label", "class", "--cv", "2", "--groups", "group"]
+    code, _, err = run(*asked, "--memory", "400kB")
+    assert code == 2
+    assert "names no group" in err
+    number = int(err.split("--groups group: row ")[1].split(" ")[0].replace(",", ""))
+    assert 1500 <= number < 1520  # one of the first in the sample of 1,000
 
 
 def test_a_file_is_never_written_over_itself(run, digits, tmp_path):

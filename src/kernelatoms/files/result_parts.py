@@ -103,7 +103,8 @@ class _ParquetWriter(PartWriter):
         except (pyarrow.ArrowException, ValueError) as error:
             raise ValueError(
                 f"path: a column changes its type from part to part ({error}); write .csv, which "
-                "has no types, or have the table read as a whole, by more memory, such as memory='16GiB'."
+                "has no types, or have the table read as a whole, by more memory, such as "
+                "memory='16GiB'."
             ) from error
         if sum(map(len, self._held)) >= _GROUP_ROWS:
             self._flush()
