@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.metrics.pairwise import rbf_kernel
 
 from kernelatoms import (
     KSAD,
@@ -181,3 +182,32 @@ def test_a_stopped_fit_goes_on_to_the_same_bits(learner, stopped_after, tmp_path
         ours, theirs = (getattr(one, "dictionaries_", [one]) for one in (again, whole))
         for one, other in zip(ours, theirs, strict=True):
             same_bits(one, other)
+
+
+def test_bounds_and_shares_are_of_all_rows(monkeypatch):
+    """Where one of the first, middle or last rows is the longest, in blocks of their own."""
+    for longest in (0, 350, 699):
+        X = np.random.default_rng(0).standard_normal((700, 2000))
+        X[longest] *= 3
+        model = KSCDL(3, kernel="linear", alpha=5.0, max_iter=1, random_state=0)
+        norm = model.fit(ArrayRows(X).map(np.asarray, 2000)).max_norm_
+        assert norm == pytest.approx(np.linalg.norm(X[longest]))
+    X, _ = signals()
+    monkeypatch.setattr(sampling, "_SAMPLE_ROWS", 100)
+    source = ArrayRows(X).map(np.asarray, 8)
+    assert KSAD(0.02, max_iter=1, random_state=0).fit(source).n_atoms_ == 12  # of 600 rows
+    model = KSAD(12, kernel="linear", l1_weight=1.0, n_landmarks=60, max_iter=1, random_state=0)
+    weight = model.fit(source).l1_weight_  # the linear map keeps all of a row
+    assert weight == pytest.approx(np.sqrt(np.mean(np.sum(X**2, axis=1))))
+
+
+def test_what_no_landmark_reaches_is_part_of_the_objective():
+    X, _ = signals()
+    few = KernelLinearizer(n_landmarks=3, random_state=0)
+    model = KernelMOD(2, n_nonzero_coefs=2, coordinates=few, gamma=0.1, max_iter=3, random_state=0)
+    model.fit(ArrayRows(X).map(np.asarray, 8))
+    # Codes with all atoms are projections: of the map's span, then of the atoms'.
+    G, R = model.atom_gram_, rbf_kernel(X, model.anchors_, gamma=0.1) @ model.dual_coef_
+    left = len(X) - np.sum(R * np.linalg.solve(G, R.T).T)
+    assert model.objective_[model.best_pass_] >= left * (1 - 1e-9)
+    assert model.objective_[model.best_pass_] == pytest.approx(left, rel=0.05)

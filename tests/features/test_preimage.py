@@ -18,6 +18,7 @@ from kernelatoms.features.preimage_methods import (
     fixed_point_starts,
     regress_rows,
     ridge_rows,
+    rows_to_regress,
 )
 from kernelatoms.similarity import make_kernel
 from kernelatoms.similarity.gradients import GaussianInversion as Gaussian
@@ -449,3 +450,10 @@ def test_atoms_of_digits(learner, kernel, digits):
     # Atoms of digits look like digits: next to no ink outside of 0 to 1, in the rows' own scale.
     ink = reached["auto"].rows / X.max()
     assert ((ink > -0.25) & (ink < 1.25)).mean() > 0.99
+
+
+def test_fits_regress_few_rows_from_first_to_last():
+    assert rows_to_regress(3).tolist() == [0, 1, 2]
+    many = rows_to_regress(10_000)
+    assert (len(many), many[0], many[-1]) == (500, 0, 9_999)
+    assert set(np.diff(many)) == {20, 21}

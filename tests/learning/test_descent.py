@@ -1,12 +1,15 @@
 """Gradient steps that the next pass judges: one reduction per pass."""
 
 from functools import partial
+from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from kernelatoms.coding.problem import KernelProblem
 from kernelatoms.coding.pursuits import Lasso
+from kernelatoms.estimators.state_checks import check_learner_state
 from kernelatoms.features.expansion import Expansion
 from kernelatoms.learning.descent import descend
 from kernelatoms.learning.gradients import GradientStep, PlainStep, move_atoms
@@ -154,3 +157,48 @@ def test_atoms_without_use_become_the_worst_rows(rng):
     state = learn(kernel, X, start, GradientStep(kernel, ALPHA), 3)
     assert np.abs(state.best).max() < 10
     assert state.objective[1] < state.objective[0]
+
+
+def test_a_kept_step_that_is_none_is_refused(rng):
+    kernel, X = make_kernel("rbf", gamma=0.3), rng.standard_normal((300, 4))
+
+    class Keep:
+        def begin_pass(self):
+            pass
+
+        def end_pass(self, state, is_last):
+            self.kept = state.copy()
+            return True
+
+    keep = Keep()
+    learn(kernel, X, X[:6], GradientStep(kernel, ALPHA), 3, observer=keep)
+    state, pending = keep.kept, list(keep.kept.pending)
+
+    def check():
+        check_learner_state(SimpleNamespace(state_=state), 6, 4, lambda _: None)
+
+    check()
+    for place, wrong in enumerate([X[:5], None, X[:6, :3], np.eye(5), np.ones(5), [np.nan]]):
+        if wrong is not None:
+            state.pending = (*pending[:place], wrong, *pending[place + 1 :])
+            with pytest.raises(ValueError, match=r"LearnerState\.pending"):
+                check()
+    for wrong in (("a",), 3, pending[:-1]):
+        state.pending = wrong
+        with pytest.raises(TypeError, match=r"LearnerState\.pending"):
+            check()
+
+
+def test_trials_are_ever_nearer(rng):
+    kernel, X = make_kernel("rbf", gamma=0.3), rng.standard_normal((200, 4))
+    atoms, used = X[:6], np.array([True] * 5 + [False])
+    codes = Lasso(ALPHA)(problems(kernel, atoms, 200)(X))
+    update = GradientStep(kernel, ALPHA)
+    here = update.sums(X, codes, atoms).finish(kernel, atoms)
+    tried = list(update.trials(atoms, here, used))
+    assert len(tried) == 8 + 30  # of the joint way, then atom by atom
+    for (one, enough), (half, more) in pairwise(tried[:8]):
+        np.testing.assert_allclose(half - atoms, (one - atoms) / 2, atol=1e-12)
+        assert more - here.objective == pytest.approx((enough - here.objective) / 2)
+        assert enough < here.objective
+        np.testing.assert_array_equal(half[5], atoms[5])

@@ -1,6 +1,8 @@
 """From codes to a better dictionary.
 
-- ``loop``: code, update, repeat, by passes or by batches; the contracts of updates.
+- ``loop``: code, update, repeat, by passes or by batches.
+- ``runs``: learning as generators that ask for what they wait for, and who answers; the contracts
+  of updates. ``pass_sums``: what a pass tells of coded rows, block by block.
 - ``state``: all that a learner needs to continue exactly; where atoms start.
 - ``state_arrays``: states as plain values and arrays, for files.
 - ``moments``: sums over rows, which add up over blocks, files and machines; the base of updates

@@ -25,7 +25,6 @@ from kernelatoms.engine import Array, machine, to_numpy
 from kernelatoms.features.linear_algebra import check_squares
 from kernelatoms.learning.pass_sums import PassSums
 from kernelatoms.learning.runs import (
-    AdditiveUpdate,
     BatchUpdate,
     Run,
     SumRequest,
@@ -108,7 +107,7 @@ def passes(
     """
     _check_codes(pursuit, update)
     rows = rows if isinstance(rows, RowSource) else ArrayRows(rows)
-    one_pass = _sum_up if isinstance(update, AdditiveUpdate) else _look_at_all
+    one_pass = _sum_up if hasattr(update, "solve") else _look_at_all
     for _ in each_pass(state, max_iter, tol=tol, change_tol=change_tol, observer=observer):
         yield from one_pass(problems, rows, pursuit, update, state, groups)
 

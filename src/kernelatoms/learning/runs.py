@@ -9,7 +9,7 @@ one pass for all classes.
 import operator
 from collections import deque
 from collections.abc import Generator, Iterable
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,7 +51,6 @@ class ResidentUpdate(Update, Protocol):
         """Improve a dictionary, all rows and their codes at hand."""
 
 
-@runtime_checkable
 class AdditiveUpdate(Update, Protocol):
     """An update from sums over rows, which add up over blocks, files and machines."""
 
@@ -109,7 +108,7 @@ class UpdateRequest(NamedTuple):
     @property
     def method(self) -> str:
         """The name of the update's method."""
-        return "solve" if isinstance(self.update, AdditiveUpdate) else "apply"
+        return "solve" if hasattr(self.update, "solve") else "apply"
 
     def answer(self) -> UpdateResult:
         """Return what the update makes of the dictionary."""

@@ -50,9 +50,12 @@ def reduce(
     if max_at_once is not None and max_at_once < 1:
         raise ValueError(f"max_at_once must be 1 or more, got {max_at_once}.")
     all_pieces = source._pieces(block_rows)
-    n_workers = min(n_threads(), max_at_once or n_threads())
-    if source.n_rows is not None:
-        n_workers = min(n_workers, -(-source.n_rows // block_rows))
+    n_blocks = None if source.n_rows is None else -(-source.n_rows // block_rows)
+    if n_blocks == 1:  # work may use all threads itself
+        max_at_once = 1
+    n_workers = 1 if max_at_once == 1 else min(n_threads(), max_at_once or n_threads())
+    if n_blocks is not None:
+        n_workers = min(n_workers, n_blocks)
     with Prefetch(all_pieces, 1, source._waits_for_data) as pieces:
         shared = _Pass(pieces, source._finish, work, block_rows, add, max_at_once or 2 * n_workers)
         if n_workers <= 1 or source._one_by_one:

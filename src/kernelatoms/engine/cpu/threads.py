@@ -208,7 +208,7 @@ def _share(items: list[Any], make_work: MakeWork) -> None:
     if is_at_work():  # BLAS is held already
         _work_alone(items, make_work)
         return
-    n_helpers = min(n_threads(), len(items)) - 1
+    n_helpers = min(n_threads(), len(items)) - 1 if len(items) > 1 else 0
     with one_blas_thread():
         if n_helpers < 1:
             _work_alone(items, make_work)

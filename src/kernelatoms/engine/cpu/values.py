@@ -72,7 +72,8 @@ def count_values(values: NDArray[np.integer], n: int) -> NDArray[np.intp]:
         # Numbers below 0, which padding is, are counted at 0, and one number up all others.
         return np.bincount(np.maximum(block.reshape(-1), -1) + 1, minlength=n + 1)[1 : n + 1]
 
-    return np.sum(_each_block(counts, values) or [counts(values)], axis=0, dtype=np.intp)
+    found = _each_block(counts, values) or [counts(values)]
+    return found[0] if len(found) == 1 else np.sum(found, axis=0, dtype=np.intp)
 
 
 def checksum(X: Array) -> int:
