@@ -493,6 +493,7 @@ sys.exit(code)
 """
 
 
+@pytest.mark.slow
 def test_peak_memory_does_not_grow_with_the_file(run, tmp_path, rng):
     """Of 50 MB and 150 MB of numbers, with 30 MB to use."""
     np.save(tmp_path / "few.npy", rng.normal(size=(1000, 32)))
