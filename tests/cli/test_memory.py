@@ -15,7 +15,7 @@ import scipy.sparse
 from sklearn.datasets import load_digits
 
 from kernelatoms import load_model
-from kernelatoms.cli import parts
+from kernelatoms.cli import fit_parts, parts
 from kernelatoms.cli.app import main
 
 SMALL = ["--memory", "100kB"]
@@ -196,7 +196,8 @@ def test_several_files_are_one_table(run, digits, tmp_path):
 
 
 @pytest.mark.parametrize("model", ["lkdl-images", "linear-images"])
-def test_fit_learns_from_all_rows_in_passes(run, tmp_path, model):
+def test_fit_learns_from_all_rows_in_passes(run, tmp_path, monkeypatch, model):
+    monkeypatch.setattr(fit_parts, "_TOGETHER", 300)
     X, y = load_digits(return_X_y=True)
     names = [f"p{i}" for i in range(64)]
     frame = pandas.DataFrame(X, columns=names).assign(digit=y)
@@ -416,8 +417,6 @@ def test_decimal_commas_are_asked_for(run, tmp_path, rng):
 def test_a_file_that_changes_between_passes_is_refused(
     run, digits, tmp_path, monkeypatch, kind, gone
 ):
-    from kernelatoms.cli import fit_parts
-
     learn, path = fit_parts._fit_last, tmp_path / f"digits.{kind}"
 
     def change(*arguments):

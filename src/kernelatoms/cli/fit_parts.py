@@ -12,6 +12,8 @@ from kernelatoms.cli.models import find_choice, make_model
 if TYPE_CHECKING:
     from kernelatoms.cli.fit import Wishes
 
+# Labels that become text together.
+_TOGETHER = 1 << 16
 #: Presets that learn from rows in parts.
 _CAN = ("lkdl", "lkdl-images", "linear", "linear-images")
 
@@ -197,8 +199,8 @@ class _Seen:
         if known.classes is not None:
             names = [str(name) for name in known.classes.tolist()]
             numbers, parted = known.numbers[known.numbers >= 0], ""
-            for start in range(0, len(numbers), 1 << 16):
-                some = "\n".join([names[i] for i in numbers[start : start + (1 << 16)].tolist()])
+            for start in range(0, len(numbers), _TOGETHER):
+                some = "\n".join([names[i] for i in numbers[start : start + _TOGETHER].tolist()])
                 self._digest.update((parted + some).encode())
                 parted = "\n"
         return {
