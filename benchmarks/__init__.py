@@ -10,6 +10,7 @@
 - ``many_atoms``: time and memory over very many atoms, and the price of non-negative codes.
 - ``eigen``: leading eigenpairs of kernel matrices, by us, scipy and scikit-learn.
 - ``online``: dictionary learning from batches, the time to the same held-out objective.
+- ``missing``: accuracy with missing values; ``observed``: learning from rows that miss some.
 - ``lkdl_usps``, ``lkdl_mnist``: the accuracy and time of the LKDL paper's experiments; they need
   KERNELATOMS_DATA.
 """

@@ -41,6 +41,11 @@ ROW = Entry(
     "one subspace per class, the nearest one decides", {"n_components": 2},
     ({"n_components": 1}, {"along": 0.5}),
 )  # fmt: skip
+# Of repeated rows, learners start from others than of weighted ones.
+RANDOM_START = dict.fromkeys(
+    [f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse")],
+    "atoms start from random rows",
+)
 
 
 class TestIntersection(KernelContract):
@@ -204,7 +209,7 @@ class TestThresholdKSVD:
         assert isinstance(model.dictionaries_[0]._joint_pursuit(8, None), Threshold)
 
     def test_is_a_scikit_learn_estimator(self):
-        check_estimator(ThresholdKSVD(n_atoms=4))
+        check_estimator(ThresholdKSVD(n_atoms=4), expected_failed_checks=RANDOM_START)
 
 
 class TestCoordinateDescent(LinearLearnerContract):
@@ -219,12 +224,12 @@ class TestCoordinateDescent(LinearLearnerContract):
             rest = X - W @ naive + np.outer(W[:, j], naive[j])
             naive[j] = W[:, j] @ rest / (W[:, j] @ W[:, j])
         update = CoordinateUpdate()
-        new, objective, *_ = update.solve(update.sums(X, codes), D)
+        new, objective, *_ = update.solve(update.sums(X, codes, D), D)
         np.testing.assert_allclose(new, unit_rows(naive), atol=1e-10)
         assert objective == pytest.approx(np.sum((X - W @ naive) ** 2))
 
     def test_is_a_scikit_learn_estimator(self):
-        check_estimator(CoordinateDescent(n_atoms=4))
+        check_estimator(CoordinateDescent(n_atoms=4), expected_failed_checks=RANDOM_START)
 
 
 class TestSubspaceClassifier:

@@ -1,4 +1,7 @@
-"""scikit-learn's own checks on every estimator; nothing is expected to fail."""
+"""scikit-learn's own checks on every estimator.
+
+Nothing is expected to fail but this: learners start from random rows, and repeated rows are others.
+"""
 
 import numpy as np
 import pytest
@@ -8,10 +11,21 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 import kernelatoms
 from every_estimator import ESTIMATORS
 from kernelatoms import SparseCoder
+from kernelatoms.estimators.learners.base import WeightedLearner
 from kernelatoms.estimators.registry import ESTIMATORS as REGISTERED
 
 # A given dictionary must have the width of a check's rows, and every check has its own.
 WIDTHS = (2, 3, 4, 5, 8, 10, 1, 20)
+
+
+EQUIVALENCE = "check_sample_weight_equivalence"
+REPEATS = pytest.mark.xfail(
+    strict=True, reason="random rows of repeated rows: test_weights gives atoms"
+)
+
+
+def is_learner(estimator):
+    return isinstance(estimator, WeightedLearner)
 
 
 def test_every_estimator_is_here():
@@ -24,7 +38,8 @@ def checks():
     for estimator in ESTIMATORS:
         for instance, check in estimator_checks_generator(estimator):
             name = getattr(check, "func", check).__name__
-            yield pytest.param(instance, check, id=f"{estimator!r}-{name}")
+            marks = [REPEATS] if name.startswith(EQUIVALENCE) and is_learner(estimator) else []
+            yield pytest.param(instance, check, id=f"{estimator!r}-{name}", marks=marks)
 
 
 @pytest.mark.filterwarnings("ignore")

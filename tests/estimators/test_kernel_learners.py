@@ -79,7 +79,7 @@ def test_the_textbook_pass_by_pass(name, parameters, method, rng):
             D, objective, *_ = KSVDUpdate(exact=True).apply(coordinates.rows, codes, D)
             A, W = book.kernel_ksvd_pass(K, A, W)
         else:
-            sums = LeastSquares().sums(coordinates.rows, codes)
+            sums = LeastSquares().sums(coordinates.rows, codes, D)
             [(D, norms, sums)] = best_dictionaries([sums], [D])
             objective = sums.objective(D)
             A, W = book.kernel_mod(K, W), (codes.to_dense() * norms).T

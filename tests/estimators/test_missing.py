@@ -1,4 +1,4 @@
-"""Missing values (NaN) in rows to code and to classify; fit leaves such rows out."""
+"""Missing values (NaN): linear learners learn from what is observed, kernel ones leave rows out."""
 
 import numpy as np
 import pytest
@@ -97,7 +97,19 @@ class TestEveryEstimator:
         near = np.abs(single - double) < 1e-2 * max(1, np.abs(double).max())
         assert near.all(axis=-1).mean() > 0.9
 
-    def test_fit_leaves_incomplete_rows_out_with_one_warning(self, estimator, train, labels, holed):
+    def test_fit_leaves_rows_out_of_which_it_cannot_learn(self, estimator, train, labels, holed):
+        """Incomplete ones under a kernel, those without any value else; with one warning."""
+        if estimator._learns_missing:
+            model = clone(estimator).fit(train[2:], labels[2:])
+            train[:2] = np.nan
+            with pytest.warns(UserWarning, match="nothing but NaN in 2 of 60 rows; fit learns"):
+                other = clone(estimator).fit(train, labels)
+            for one, two in zip(outputs(other, holed), outputs(model, holed), strict=True):
+                np.testing.assert_array_equal(one, two)
+            train[:] = np.nan
+            with pytest.raises(ValueError, match="nothing but NaN"):
+                clone(estimator).fit(train, labels)
+            return
         keep = ~np.isin(np.arange(60), [3, 7])
         expected = outputs(clone(estimator).fit(train[keep], labels[keep]), holed)
         train[[3, 7], 2] = np.nan
@@ -388,22 +400,57 @@ class TestSparseEncode:
             sparse_encode(np.abs(holed), np.abs(train), kernel="chi2")
 
 
-def test_partial_fit_leaves_incomplete_rows_out(train):
-    one, other = (MOD(12, random_state=0).partial_fit(train) for _ in range(2))
-    one.partial_fit(train[1:])
-    train[0, 0] = np.nan
-    with pytest.warns(UserWarning, match="learns from the other 59"):
-        other.partial_fit(train)
-    np.testing.assert_array_equal(one.components_, other.components_)
+@pytest.mark.parametrize("estimator", LINEAR, ids=name)
+def test_learning_from_observed_values_beats_leaving_rows_out(estimator):
+    X = load_digits().data[:600] / 16
+    gone = np.random.default_rng(0).random(X.shape) < 0.2  # no row is complete
+    gone[:80] = False
+    learner = clone(estimator).set_params(n_atoms=40)
+    whole = clone(learner).fit(X).score(X)
+    partly = clone(learner).fit(np.where(gone, np.nan, X)).score(X)
+    few = clone(learner).fit(X[:80]).score(X)
+    assert whole - 0.02 < partly < whole
+    assert few < partly
 
 
-def test_a_class_without_complete_rows_is_named(train, labels):
+def test_partial_fit_learns_from_observed_values(train, rng):
+    holes = np.where(rng.random(train.shape) < 0.2, np.nan, train)
+    learner = MOD(12, n_nonzero_coefs=2, random_state=0)
+    for _ in range(8):
+        before = learner.components_ if hasattr(learner, "components_") else None
+        learner.partial_fit(holes)
+    assert np.isfinite(learner.components_).all()
+    assert before is not None
+    assert learner.score(train) > 0.5
+    assert np.isnan(holes).any()
+
+
+def test_a_class_without_a_value_is_named(train, labels):
+    train[labels == labels[0]] = np.nan
+    with (
+        pytest.raises(ValueError, match="nothing but NaN in the rows of class 0"),
+        pytest.warns(UserWarning, match="learns from the other"),
+    ):
+        ClassDictionaryClassifier(LINEAR[0]).fit(train, labels)
+
+
+def test_a_class_without_complete_rows_is_named_under_a_kernel(train, labels):
     train[labels == labels[0], 0] = np.nan
     with (
         pytest.raises(ValueError, match="NaN in every row of class"),
         pytest.warns(UserWarning, match="learns from the other"),
     ):
-        ClassDictionaryClassifier(LINEAR[0]).fit(train, labels)
+        ClassDictionaryClassifier(KERNEL[0]).fit(train, labels)
+
+
+def test_classes_are_learned_from_rows_that_all_miss_values():
+    X, y = load_digits(return_X_y=True)
+    X = X / 16
+    gone = np.random.default_rng(0).random(X.shape) < 0.3
+    model = ClassDictionaryClassifier(
+        KSVD(20, n_nonzero_coefs=4, max_iter=8, random_state=0), random_state=0
+    )
+    assert model.fit(np.where(gone, np.nan, X)[:1200], y[:1200]).score(X[1200:], y[1200:]) > 0.9
 
 
 @pytest.mark.parametrize("scheme", ["distributive", "collective"])

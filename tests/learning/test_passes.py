@@ -86,7 +86,7 @@ def test_a_pass_is_that_of_all_rows_together(pursuit, update, seed, n):
     before = state.dictionary
     learn(linear_problems, X, pursuit, update, state, max_iter=1, tol=0)
     codes = pursuit(linear_problems(before, len(X))(X))
-    whole = update.solve(update.sums(X, codes), before)
+    whole = update.solve(update.sums(X, codes, before), before)
     assert state.objective[0] == pytest.approx(whole.objective, rel=1e-9, abs=1e-9)
     np.testing.assert_array_equal(state.use, codes.uses())
     used = codes.uses() > 0
@@ -118,12 +118,13 @@ def test_unused_atoms_become_the_worst_rows_of_any_block(rng):
 
 def test_sums_of_blocks_are_sums_of_their_rows(rng):
     X = rng.standard_normal((60, 6))
-    problem_of = linear_problems(unit_rows(X[:9]), 60)
+    D = unit_rows(X[:9])
+    problem_of = linear_problems(D, 60)
     update = LeastSquares()
 
     def sums(start, stop):
         codes = OMP(2)(problem_of(X[start:stop]))
-        return PassSums.of(update.sums(X[start:stop], codes), codes, start)
+        return PassSums.of(update.sums(X[start:stop], codes, D), codes, start)
 
     whole, parts = sums(0, 60), sums(0, 25) + sums(25, 60)
     np.testing.assert_allclose(parts.sums.gram, whole.sums.gram, atol=1e-12)

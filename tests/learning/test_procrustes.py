@@ -42,7 +42,7 @@ def test_a_step_is_the_best_rotation_and_never_raises_the_objective(seed, l1, dt
         return np.sum((X - W @ Z) ** 2) + l1 * np.abs(W).sum()
 
     update = Procrustes(l1)
-    updated = update.solve(update.sums(X, codes), Z)
+    updated = update.solve(update.sums(X, codes, Z), Z)
     assert apart(updated.dictionary) < CLOSE[dtype]
     best = oracles.ksad.procrustes(X.T.astype(float), W.T).T
     size = np.sum(X.astype(float) ** 2)
@@ -79,8 +79,8 @@ def test_sums_add_up_and_know_the_objective(rng):
     X, Z = case(rng, n=90)
     codes = Threshold(0.3)(LinearProblem(X, Z))
     update = Procrustes(0.6)
-    whole = update.sums(X, codes)
-    parts = [update.sums(X[i::3], codes.take(np.arange(i, 90, 3))) for i in range(3)]
+    whole = update.sums(X, codes, Z)
+    parts = [update.sums(X[i::3], codes.take(np.arange(i, 90, 3)), Z) for i in range(3)]
     total = parts[0] + parts[1] + parts[2]
     np.testing.assert_allclose(total.cross, codes.to_dense().T @ X, atol=1e-10)
     np.testing.assert_allclose(total.gram, whole.gram, atol=1e-10)
@@ -101,7 +101,7 @@ def test_one_batch_of_all_rows_is_a_pass(rng):
     update = Procrustes(0.6)
     np.testing.assert_allclose(
         update.take_batch(X, codes, Z, None, 1.0).dictionary,
-        update.solve(update.sums(X, codes), Z).dictionary,
+        update.solve(update.sums(X, codes, Z), Z).dictionary,
         atol=1e-12,
     )
 

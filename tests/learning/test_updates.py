@@ -129,7 +129,7 @@ def test_an_atom_that_is_not_needed_gets_no_coefficients():
 def improved(update, X, codes, D):
     """Improve a dictionary by all rows."""
     if hasattr(update, "solve"):
-        return update.solve(update.sums(X, codes), D)
+        return update.solve(update.sums(X, codes, D), D)
     return update.apply(X, codes, D)
 
 
@@ -177,7 +177,7 @@ def test_mod_is_least_squares(rng):
     X, D, codes = coded(rng)
     W = codes.to_dense()
     expected = oracles.learning.mod(X, W)
-    new, norms, _ = best_dictionaries([LeastSquares().sums(X, codes)], [D])[0]
+    new, norms, _ = best_dictionaries([LeastSquares().sums(X, codes, D)], [D])[0]
     np.testing.assert_allclose((W * norms) @ new, W @ expected, atol=1e-9)
 
 

@@ -55,9 +55,10 @@ def split_missing(problem: CodingProblem) -> Split | None:
         anchors, coef = problem.atoms.expansion.anchors, problem.atoms.expansion.coef
         combined = anchors if coef is None else coef.T @ anchors
         rows = LinearAtoms(np.ascontiguousarray(combined, dtype=problem.dtype))
+    signals = problem.signals if len(partial) == problem.n_signals else problem.signals[partial]
     return Split(
         complete, type(problem)(problem.signals[complete], problem.atoms),  # type: ignore[arg-type]
-        partial, LinearProblem(problem.signals[partial], rows),
+        partial, LinearProblem(signals, rows),
     )  # fmt: skip
 
 

@@ -207,17 +207,20 @@ class LinearProblem(_SignalsOverAtoms):
         return *engine.rescale_rows(rows, outside, self.dtype), energy
 
 
-def linear_problems(dictionary: Array, n_signals: int) -> Callable[[Array], LinearProblem]:
-    """Return how to pose problems of blocks of complete rows, ``n_signals`` in all.
+def linear_problems(
+    dictionary: Array, n_signals: int, *, complete: bool = True
+) -> Callable[[Array], LinearProblem]:
+    """Return how to pose problems of blocks of rows, ``n_signals`` in all.
 
-    What they share (Gram matrix, transposed atoms) is computed here, once and before threads ask.
+    Rows that are not ``complete`` may miss values. What problems share (Gram matrix, transposed
+    atoms) is computed here, once and before threads ask.
     """
     atoms = LinearAtoms(dictionary)
     itemsize = dictionary.dtype.itemsize
     if not machine(dictionary).prefers_no_gram(len(dictionary), n_signals, 1, itemsize):
         _ = atoms.gram
     _ = atoms.norms2, atoms.columns
-    return lambda rows: LinearProblem(rows, atoms, complete=True)
+    return lambda rows: LinearProblem(rows, atoms, complete=complete)
 
 
 def _scaled(corr: Array, exponents: NDArray[np.int32] | None) -> Array:

@@ -43,19 +43,22 @@ class OMP:
         Allow no negative coefficients.
     max_residual : float or None
         Stop earlier, once |residual| is no more than this.
+    sparing : bool
+        Code signals that miss values for learning: see ``omp``.
     """
 
     n_nonzero: int
     selection: str = "omp"
     positive: bool = False
     max_residual: float | None = None
+    sparing: bool = False
 
     def __call__(self, problem: CodingProblem, candidates: Candidates = None) -> Codes:
         """Return the codes of all signals, padded."""
         codes = omp(
             problem, self.n_nonzero, selection=self.selection, positive=self.positive,
             candidates=candidates, max_residual=self.max_residual,
-            absolute=self.max_residual is not None,
+            absolute=self.max_residual is not None, sparing=self.sparing,
         )  # fmt: skip
         return codes.to_padded() if isinstance(codes, RaggedCodes) else codes
 

@@ -44,6 +44,8 @@ class Estimator(BaseEstimator):
 
     #: Whether methods take rows of a device; else they take those of the CPU alone.
     _on_devices = False
+    #: Whether ``fit`` learns from rows with missing values; else it leaves them out, or refuses.
+    _learns_missing = False
     #: What learns from a source of rows where this estimator does not.
     _instead_of_sources = (
         "Learn from the source with ClassDictionaryClassifier, whose dictionaries are KSVD(), "

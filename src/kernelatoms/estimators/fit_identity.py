@@ -1,4 +1,4 @@
-"""What tells two calls of ``fit`` apart, as plain values: class, parameters, rows, labels.
+"""What tells two calls of ``fit`` apart, as plain values: class, parameters, rows, labels, weights.
 
 Large values are told by shape, type and a checksum. Parameters without a part in learning are left
 out.
@@ -25,8 +25,10 @@ _WITHOUT_PART = ("sparse_output",)
 _DEEPEST = 20
 
 
-def fit_identity(estimator: Any, X: Any, y: Any = None, *, goes_on: bool) -> dict[str, Any]:
-    """Return what a fit of these rows and labels is made of; ``goes_on``: from the last fit."""
+def fit_identity(
+    estimator: Any, X: Any, y: Any = None, sample_weight: Any = None, *, goes_on: bool
+) -> dict[str, Any]:
+    """Return what a fit of these rows is made of; ``goes_on``: from the last fit."""
     from kernelatoms import __version__
 
     start = None
@@ -38,6 +40,7 @@ def fit_identity(estimator: Any, X: Any, y: Any = None, *, goes_on: bool) -> dic
         "parameters": _parameters(estimator),
         "rows": data_identity(X),
         "labels": None if y is None else data_identity(y),
+        "weights": None if sample_weight is None else data_identity(sample_weight),
         "goes_on_from": start,
         "device": place_of(X) if is_tensor(X) else str(chosen_device() or "cpu"),
     }

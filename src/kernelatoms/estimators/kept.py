@@ -119,7 +119,9 @@ class StateKeeper:
 
 
 @contextmanager
-def kept(estimator: Any, X: Any, y: Any = None, *, goes_on: bool = False) -> Iterator[None]:
+def kept(
+    estimator: Any, X: Any, y: Any = None, sample_weight: Any = None, *, goes_on: bool = False
+) -> Iterator[None]:
     """Keep the state of what ``fit`` learns within this context, if a callback asks for it.
 
     A fit without ``random_state`` gets a seed, so that it begins as before where it goes on.
@@ -131,7 +133,8 @@ def kept(estimator: Any, X: Any, y: Any = None, *, goes_on: bool = False) -> Ite
     if len(keepers) > 1:
         raise ValueError(f"set_callbacks: one Checkpoint is enough, got {len(keepers)}.")
     unseeded = estimator.random_state is None
-    with keepers[0]._keeping(fit_identity(estimator, X, y, goes_on=goes_on)) as fit:
+    identity = fit_identity(estimator, X, y, sample_weight, goes_on=goes_on)
+    with keepers[0]._keeping(identity) as fit:
         vars(estimator)["_kept"] = KeptRun(fit)
         if unseeded:
             vars(estimator)["random_state"] = fit.seed

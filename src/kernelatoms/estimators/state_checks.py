@@ -149,6 +149,8 @@ def check_moments(owner: Any, name: str, n_atoms: int, n_features: int) -> None:
     require_floats(moments, "cross", (n_atoms, n_features))
     require_number(moments, "energy")
     require_number(moments, "l1_norm")
+    if moments.missing is not None:
+        require_floats(moments, "missing", (n_features,), low=0)
 
 
 def check_labels(owner: Any, name: str) -> int:

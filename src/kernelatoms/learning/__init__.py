@@ -7,6 +7,8 @@
 - ``state_arrays``: states as plain values and arrays, for files.
 - ``moments``: sums over rows, which add up over blocks, files and machines; the base of updates
   that need no more than them.
+- ``missing``: rows with missing values filled for sums, and how far a step from these goes.
+- ``weights``: sums over rows that count differently.
 - ``mod``: the best dictionary from moments, for greedy codes (MOD), for l1 codes (online dictionary
   learning), and orthonormal for thresholded codes (Procrustes).
 - ``ksvd``: K-SVD, atom by atom, with all rows in memory, and from sums over rows; with labels:

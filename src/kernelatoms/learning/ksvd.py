@@ -33,6 +33,7 @@ from kernelatoms.coding.problem import linear_problems
 from kernelatoms.coding.pursuits import OMP
 from kernelatoms.engine import Array, is_device_array, machine
 from kernelatoms.learning.loop import learn
+from kernelatoms.learning.missing import missing_shares, relaxation
 from kernelatoms.learning.mod import LeastSquares, best_dictionaries
 from kernelatoms.learning.moments import Moments
 from kernelatoms.learning.runs import UpdateResult
@@ -74,11 +75,17 @@ class KSVDUpdate:
                 "update='exact' works on the CPU alone, and X is on a device: bring it there by "
                 "kernelatoms.to_device(X, 'cpu'), or use update='approximate'."
             )
-        swept, exponents = [], []
+        swept, exponents, partial = [], [], []
         for rows, codes, dictionary in given:
             assert isinstance(codes, PaddedCodes)
             new, values = dictionary.copy(), codes.values.copy()
-            R = engine.residuals(rows, new, codes.indices, values)
+            missing = missing_shares(rows, codes)
+            if missing is None:
+                R = engine.residuals(rows, new, codes.indices, values)
+            else:
+                factors = relaxation(missing)
+                R = engine.observed_residuals(rows, new, codes.indices, values, factors)
+            partial.append(missing is not None)
             # A sweep computes fourth powers of the signals, which overflow or underflow far from 1.
             exponent = _far_from_one(values)
             if exponent:
@@ -93,12 +100,14 @@ class KSVDUpdate:
         else:
             engine.sweep_atoms_all(swept, N_ALTERNATIONS, N_SWEEPS)
         results = []
-        for (_, codes, _), (R, new, _, values), exponent in zip(
-            given, swept, exponents, strict=True
+        for (rows, codes, _), (R, new, _, values), exponent, misses in zip(
+            given, swept, exponents, partial, strict=True
         ):
             assert isinstance(codes, PaddedCodes)
             if exponent:
                 R, values = np.ldexp(R, exponent), np.ldexp(values, exponent)
+            if misses:
+                R = engine.observed_residuals(rows, new, codes.indices, values)
             codes = replace(codes, values=values, error=engine.squared_norms(R))
             results.append(UpdateResult(new, float(codes.error.sum()), codes=codes))
         return results
@@ -118,12 +127,14 @@ class KSVDSums(LeastSquares):
         D + 3/2 (S - D),   then at unit norm.
 
     The objective for the codes is quadratic in D: there it is f(S) + 1/4 (f(D) - f(S)), which is
-    never more than f(D). Batches, whose sums are mostly of old codes, take the step to S.
+    never more than f(D). Batches, whose sums are mostly of old codes, take the step to S. Steps of
+    features that miss values are longer (``missing``).
     """
 
     def solve_all(self, given: list[tuple[Moments, Array]]) -> list[UpdateResult]:
         """Return the dictionaries of a longer step each."""
-        best = best_dictionaries([sums for sums, _ in given], [atoms for _, atoms in given])
+        complete = [replace(sums, missing=None) for sums, _ in given]
+        best = best_dictionaries(complete, [atoms for _, atoms in given])
         return [
             _overstep(sums, atoms, new * norms[:, None])
             for (sums, atoms), (new, norms, _) in zip(given, best, strict=True)
@@ -139,7 +150,8 @@ class KSVDSums(LeastSquares):
 def _overstep(sums: Moments, dictionary: Array, solution: Array) -> UpdateResult:
     """Go past the solution of least squares; atoms that would vanish go to it."""
     D = dictionary.astype(np.float64, copy=False)
-    beyond = D + _STEP * (solution - D)
+    missing = sums.missing_shares()
+    beyond = D + (_STEP if missing is None else relaxation(missing, _STEP)) * (solution - D)
     beyond = np.where(beyond.any(axis=1, keepdims=True), beyond, solution)
     norms = np.linalg.norm(beyond, axis=1)
     norms[norms == 0] = 1.0

@@ -14,6 +14,7 @@ See docs/decisions/032-fresh-codes.md and docs/decisions/042-blocks-and-sums.md.
 """
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -23,6 +24,7 @@ from kernelatoms.coding.problem import CodingProblem
 from kernelatoms.coding.pursuits import Pursuit
 from kernelatoms.engine import Array, machine, to_numpy
 from kernelatoms.features.linear_algebra import check_squares
+from kernelatoms.learning.missing import fill_by_codes, fill_by_means
 from kernelatoms.learning.pass_sums import PassSums
 from kernelatoms.learning.runs import (
     BatchUpdate,
@@ -34,6 +36,7 @@ from kernelatoms.learning.runs import (
     run,
 )
 from kernelatoms.learning.state import LearnerState, worst_represented
+from kernelatoms.learning.weights import scaled_rows, weighted_sums
 from kernelatoms.rows import ArrayRows, RowSource
 
 #: Returns how problems of blocks of rows over a dictionary are posed, about so many rows in all.
@@ -72,6 +75,7 @@ def passes(
     change_tol: float | None = None,
     observer: PassObserver | None = None,
     groups: Groups | None = None,
+    weights: NDArray[np.float64] | None = None,
 ) -> Run:
     """Improve a dictionary by passes over all rows; ``state`` goes on from where it is.
 
@@ -99,6 +103,8 @@ def passes(
     groups : pair of arrays, optional
         The groups of rows and atoms: unused atoms are then replaced by rows of their own group.
         For a ``ResidentUpdate``.
+    weights : array of shape (n_samples,), optional
+        How much every row counts, above 0.
 
     Yields
     ------
@@ -107,9 +113,15 @@ def passes(
     """
     _check_codes(pursuit, update)
     rows = rows if isinstance(rows, RowSource) else ArrayRows(rows)
-    one_pass = _sum_up if hasattr(update, "solve") else _look_at_all
+    if hasattr(update, "solve"):
+        assert groups is None, "sums over rows know no groups"
+        one_pass = partial(_sum_up, weights=weights)
+    else:
+        assert isinstance(rows, ArrayRows), f"{type(update).__name__} needs all rows in memory"
+        rows = rows if weights is None else ArrayRows(scaled_rows(rows.collect(), weights))
+        one_pass = partial(_look_at_all, groups=groups)
     for _ in each_pass(state, max_iter, tol=tol, change_tol=change_tol, observer=observer):
-        yield from one_pass(problems, rows, pursuit, update, state, groups)
+        yield from one_pass(problems, rows, pursuit, update, state)
 
 
 def _sum_up(
@@ -118,19 +130,22 @@ def _sum_up(
     pursuit: Pursuit,
     update: Any,
     state: LearnerState,
-    groups: Groups | None,
+    *,
+    weights: NDArray[np.float64] | None,
 ) -> Run:
     """Do a pass as a reduction over blocks of rows."""
-    assert groups is None, "sums over rows know no groups"
-    n_rows, n_atoms = rows.count(), len(state.dictionary)
-    with machine(state.dictionary).one_blas_thread():
-        problem_of = problems(state.dictionary, n_rows)
+    n_rows, coded_over = rows.count(), state.dictionary
+    with machine(coded_over).one_blas_thread():
+        problem_of = problems(coded_over, n_rows)
 
     def work(block: Array, start: int) -> PassSums:
         codes = pursuit(problem_of(block))
-        return PassSums.of(update.sums(block, codes), codes, start)
+        if weights is None:
+            return PassSums.of(update.sums(block, codes, coded_over), codes, start)
+        own = weights[start : start + len(block)]
+        return PassSums.of(*weighted_sums(update, block, codes, coded_over, own), start)
 
-    total = yield SumRequest(rows, work, block_rows(rows, n_atoms))
+    total = yield SumRequest(rows, work, block_rows(rows, len(coded_over)))
     check_squares(total.sums.energy, rows)
     result = yield UpdateRequest(update, (total.sums, state.dictionary))
     unused = state.record_pass(result.dictionary, result.objective, total.uses, result.sums)
@@ -138,6 +153,8 @@ def _sum_up(
     worst = to_numpy(total.worst.rows[: len(unused)])
     if len(worst):
         signals = yield TakeRequest(rows, worst)
+        with machine(coded_over).one_blas_thread():
+            signals = fill_by_codes(signals, lambda: pursuit(problem_of(signals)), coded_over)
         replace_dead_atoms(state, unused[: len(worst)], signals, update)
 
 
@@ -147,17 +164,17 @@ def _look_at_all(
     pursuit: Pursuit,
     update: Any,
     state: LearnerState,
+    *,
     groups: Groups | None,
 ) -> Run:
     """Do a pass with all rows and their codes at hand."""
-    assert isinstance(rows, ArrayRows), f"{type(update).__name__} needs all rows in memory"
-    X = rows.collect()
+    X, coded_over = rows.collect(), state.dictionary
     if not state.objective:
         check_squares(float(machine(X).squared_norms(X).sum()), [X])
     # Spinning BLAS threads would take a core from the pursuits.
     with machine(X).one_blas_thread():
-        codes = pursuit(problems(state.dictionary, len(X))(X))
-    result = yield UpdateRequest(update, (X, codes, state.dictionary))
+        codes = pursuit(problems(coded_over, len(X))(X))
+    result = yield UpdateRequest(update, (X, codes, coded_over))
     unused = state.record_pass(result.dictionary, result.objective, codes.uses(), result.sums)
     error = (codes if result.codes is None else result.codes).error
     if groups is None:
@@ -165,7 +182,8 @@ def _look_at_all(
         unused = unused[: len(worst)]
     else:
         unused, worst = worst_of_groups(unused, error, groups)
-    replace_dead_atoms(state, unused, X[worst], update)
+    signals = fill_by_codes(X[worst], lambda: codes.take(worst), coded_over)
+    replace_dead_atoms(state, unused, signals, update)
 
 
 def block_rows(rows: RowSource, n_atoms: int) -> int:
@@ -254,20 +272,22 @@ def learn_batch(
     missing = min(n_atoms - len(state.dictionary), len(rows))
     if missing > 0:
         chosen = state.random_state.permutation(len(rows))[:missing]
-        new = update.new_atoms(rows[chosen])
+        new = update.new_atoms(fill_by_means(rows)[chosen])
         assert new is not None, "updates that cannot add atoms start with all of them"
         state.append_atoms(new.astype(state.dictionary.dtype))
         if state.sums is not None:
             state.sums = update.padded(state.sums, missing)
+    coded_over = state.dictionary
     with machine(rows).one_blas_thread():
-        codes = pursuit(problems(state.dictionary, len(rows))(rows))
-        updated = update.take_batch(rows, codes, state.dictionary, state.sums, decay)
+        codes = pursuit(problems(coded_over, len(rows))(rows))
+        updated = update.take_batch(rows, codes, coded_over, state.sums, decay)
     unused = state.record_batch(
         updated.dictionary, updated.objective, codes.uses(), updated.sums, len(rows), decay
     )
     worst = worst_represented(codes.error, len(unused))
     unused = unused[: len(worst)]
-    replaced = replace_dead_atoms(state, unused, rows[worst], update)
+    signals = fill_by_codes(rows[worst], lambda: codes.take(worst), coded_over)
+    replaced = replace_dead_atoms(state, unused, signals, update)
     state.sums = update.clear_atoms(state.sums, replaced)
     return updated.objective
 

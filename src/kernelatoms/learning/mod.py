@@ -22,6 +22,7 @@ from kernelatoms.coding.codes import Codes, DenseCodes
 from kernelatoms.coding.pursuits import OMP, Lasso, Threshold
 from kernelatoms.engine import Array, machine
 from kernelatoms.features.linear_algebra import solve_positive_all
+from kernelatoms.learning.missing import relaxation
 from kernelatoms.learning.moments import Moments, UpdateFromMoments
 from kernelatoms.learning.runs import Run, TakeRequest, UpdateResult, run
 from kernelatoms.rows import ArrayRows, RowSource, draw
@@ -65,7 +66,7 @@ class BlockDescent(UpdateFromMoments):
         self, rows: Array, codes: Codes, dictionary: Array, past: Moments | None, decay: float
     ) -> UpdateResult:
         """Improve a dictionary by a batch and the sums of earlier ones."""
-        sums = self.sums(rows, codes)
+        sums = self.sums(rows, codes, dictionary)
         sums = sums if past is None else past.scaled(decay) + sums
         return self._descend(sums, dictionary, _SWEEPS_A_BATCH)
 
@@ -108,6 +109,9 @@ def _better(
     if solution is not None:  # unused atoms do not change, nor do all if rounding makes it worse
         candidate = D.copy()
         candidate[used] = np.where(solution.any(axis=1, keepdims=True), solution, D[used])
+        missing = moments.missing_shares()
+        if missing is not None:
+            candidate = D + relaxation(missing) * (candidate - D)
         if moments.objective(candidate) <= moments.objective(D):
             D = candidate
     norms = np.linalg.norm(D, axis=1)
@@ -126,7 +130,7 @@ class Procrustes(UpdateFromMoments):
     def __init__(self, l1_weight: float) -> None:
         self.l1_weight = l1_weight
 
-    def sums(self, rows: Array, codes: Codes) -> Moments:
+    def sums(self, rows: Array, codes: Codes, dictionary: Array) -> Moments:
         """Return the sums over these rows; of W'W only the diagonal, since no more is needed."""
         assert isinstance(codes, DenseCodes)
         W = codes.weights

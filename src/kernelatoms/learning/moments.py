@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from kernelatoms.coding.codes import Codes
 from kernelatoms.engine import Array, machine
+from kernelatoms.learning.missing import filled
 from kernelatoms.learning.runs import UpdateResult
 from kernelatoms.learning.state import LearnerState, unit_rows
 
@@ -32,17 +33,19 @@ class Moments:
     cross: Array
     energy: float
     l1_norm: float = 0.0
+    missing: Array | None = None  # of filled rows: sum_i |w_i|^2 [x_if is missing], (n_features,)
 
     @classmethod
-    def of(cls, X: Array, codes: Codes) -> "Moments":
-        """Return the sums over these rows."""
+    def of(cls, X: Array, codes: Codes, energy: float | None = None) -> "Moments":
+        """Return the sums over these rows; ``energy`` is |X|^2, where it is known."""
         gram, cross = machine(X).sum_products(*codes.compressed(), X, codes.n_atoms)
-        return cls(gram, cross, float(machine(X).squared_norms(X).sum()), codes.l1_norm())
+        energy = float(machine(X).squared_norms(X).sum()) if energy is None else energy
+        return cls(gram, cross, energy, codes.l1_norm())
 
     def __add__(self, other: "Moments") -> "Moments":
         return Moments(
             self.gram + other.gram, self.cross + other.cross, self.energy + other.energy,
-            self.l1_norm + other.l1_norm,
+            self.l1_norm + other.l1_norm, _sum(self.missing, other.missing),
         )  # fmt: skip
 
     def __iadd__(self, other: "Moments") -> "Moments":
@@ -50,13 +53,20 @@ class Moments:
         np.add(self.gram, other.gram, out=self.gram)
         np.add(self.cross, other.cross, out=self.cross)
         energy, l1_norm = self.energy + other.energy, self.l1_norm + other.l1_norm
-        return Moments(self.gram, self.cross, energy, l1_norm)
+        missing = _sum(self.missing, other.missing)
+        return Moments(self.gram, self.cross, energy, l1_norm, missing)
 
     def scaled(self, factor: float) -> "Moments":
         """Return the sums with every row weighted by ``factor``."""
         return Moments(
-            factor * self.gram, factor * self.cross, factor * self.energy, factor * self.l1_norm
-        )
+            factor * self.gram, factor * self.cross, factor * self.energy, factor * self.l1_norm,
+            None if self.missing is None else factor * self.missing,
+        )  # fmt: skip
+
+    def missing_shares(self) -> Array | None:
+        """Return the share of the codes' energy for which each feature is missing."""
+        total = float(np.trace(self.gram))
+        return self.missing / total if self.missing is not None and total > 0 else None
 
     def with_atoms_scaled(self, factors: Array) -> "Moments":
         """Return the sums for atoms divided, and so coefficients multiplied, by ``factors``."""
@@ -68,7 +78,8 @@ class Moments:
 
         The energy does not change: the objective is the distance from the original signals.
         """
-        return replace(self, cross=self.cross @ change.astype(np.float64, copy=False))
+        cross = self.cross @ change.astype(np.float64, copy=False)
+        return replace(self, cross=cross, missing=None)  # other features: steps are taken once
 
     def without(self, atoms: NDArray[np.intp]) -> "Moments":
         """Return the sums without any use of these atoms."""
@@ -91,12 +102,25 @@ class Moments:
         return max(float(left), 0.0)  # below 0 only by rounding
 
 
+def _sum(one: Array | None, other: Array | None) -> Array | None:
+    if one is None or other is None:
+        return other if one is None else one
+    return one + other
+
+
 class UpdateFromMoments:
     """The base of updates from moments: ``sums``, add, ``solve``."""
 
-    def sums(self, rows: Array, codes: Codes) -> Moments:
-        """Return the sums over these rows; those of several blocks add up."""
-        return Moments.of(rows, codes)
+    def sums(self, rows: Array, codes: Codes, dictionary: Array) -> Moments:
+        """Return the sums over these rows; those of several blocks add up.
+
+        Missing values are filled by the codes over the dictionary (``missing``).
+        """
+        energy = float(machine(rows).squared_norms(rows).sum())
+        if not np.isnan(energy):
+            return Moments.of(rows, codes, energy)
+        rows, missing = filled(rows, codes, dictionary)
+        return replace(Moments.of(rows, codes), missing=missing)
 
     def solve(self, sums: Moments, dictionary: Array) -> UpdateResult:
         """Improve the dictionary whose codes were summed up over all rows."""
@@ -106,7 +130,7 @@ class UpdateFromMoments:
         self, rows: Array, codes: Codes, dictionary: Array, past: Moments | None, decay: float
     ) -> UpdateResult:
         """Improve a dictionary by a batch and the sums of earlier ones."""
-        sums = self.sums(rows, codes)
+        sums = self.sums(rows, codes, dictionary)
         return self.solve(sums if past is None else past.scaled(decay) + sums, dictionary)
 
     def clear_atoms(self, sums: Moments, atoms: NDArray[np.intp]) -> Moments:

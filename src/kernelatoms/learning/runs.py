@@ -54,8 +54,11 @@ class ResidentUpdate(Update, Protocol):
 class AdditiveUpdate(Update, Protocol):
     """An update from sums over rows, which add up over blocks, files and machines."""
 
-    def sums(self, rows: Array, codes: Codes) -> Any:
-        """Return the sums over these rows, which have ``+`` and an ``energy``, sum |x|^2."""
+    def sums(self, rows: Array, codes: Codes, dictionary: Array) -> Any:
+        """Return the sums over these rows, which have ``+`` and an ``energy``, sum |x|^2.
+
+        The codes are over the dictionary.
+        """
 
     def solve(self, sums: Any, dictionary: Array) -> UpdateResult:
         """Improve the dictionary whose codes were summed up."""

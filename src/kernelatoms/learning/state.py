@@ -3,7 +3,6 @@
 See docs/decisions/032-fresh-codes.md and docs/decisions/035-dead-atoms.md.
 """
 
-from collections.abc import Generator
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -12,8 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.engine import Array, machine, to_numpy
-from kernelatoms.learning.runs import TakeRequest, run
+from kernelatoms.learning.missing import feature_means, fill_by_means
+from kernelatoms.learning.runs import Run, TakeRequest, run
 from kernelatoms.rows import ArrayRows, RowSource, draw
+from kernelatoms.similarity.missing import rows_with_missing
 
 # An atom whose use has decayed to less than this many signals is unused.
 _UNUSED = 1e-3
@@ -158,15 +159,19 @@ def unit_rows(rows: Array) -> Array:
     return machine(rows).unit_rows(rows)
 
 
-def draw_rows(
-    rows: RowSource, n_atoms: int, rng: np.random.RandomState
-) -> Generator[TakeRequest, Array, Array]:
-    """Return random rows at unit norm (how both papers start), zero rows last; a run."""
+def draw_rows(rows: RowSource, n_atoms: int, rng: np.random.RandomState) -> Run:
+    """Return random rows at unit norm (how both papers start), zero rows last; a run.
+
+    Missing values are those of the means of features.
+    """
     n_rows = rows.count()
     order = draw(n_rows, n_rows if n_rows <= _MANY_ROWS else _DRAWN * n_atoms, rng)
-    others, zeros, n_found = [], [], 0
+    others, zeros, n_found, means = [], [], 0, None
     for start in range(0, len(order), n_atoms):
         some = yield TakeRequest(rows, order[start : start + n_atoms])
+        if len(rows_with_missing(some)):
+            means = (yield from feature_means(rows)) if means is None else means
+            some = fill_by_means(some, means)
         is_zero = ~some.any(axis=1)
         others.append(some[~is_zero])
         zeros.append(some[is_zero])

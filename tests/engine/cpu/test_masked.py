@@ -5,9 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import oracles.observed
 import oracles.pursuits
 from kernelatoms.coding import omp
 from kernelatoms.coding.problem import KernelProblem, LinearProblem
+from kernelatoms.engine import cpu
 from kernelatoms.features.expansion import Expansion
 from kernelatoms.similarity import make_kernel
 
@@ -317,3 +319,35 @@ def test_overflow_is_refused(rng):
         masked_omp(X.astype(np.float64) * 1e160, D.astype(np.float64), 4)
     with pytest.raises(ValueError, match="atoms whose squared norm overflows float32"):
         masked_omp(X, (D * 1e25).astype(np.float32), 4)
+
+
+def test_limits_of_signals(rng):
+    X, D = random_problem(rng, 40, 20, 30, 0.3)
+    limits = rng.integers(1, 7, 40)
+    columns, none = np.ascontiguousarray(D.T), np.empty((40, 0), np.int32)
+    indices, values, *_ = cpu.omp_observed(X, D, columns, 6, candidates=none, limits=limits)
+    for s, x in enumerate(X):
+        support, w = oracles.pursuits.omp_of_observed(x, D, int(limits[s]))
+        assert indices[s][indices[s] >= 0].tolist() == sorted(support)
+        np.testing.assert_allclose(values[s, : len(w)], w[np.argsort(support)], atol=1e-8)
+
+
+@pytest.mark.parametrize("n_nonzero", [3, 12])
+def test_estimates_are_exact_where_nothing_is_missing(n_nonzero, rng):
+    X, D = random_problem(rng, 60, 30, 50, 0, unit=False)
+    columns, none = np.ascontiguousarray(D.T), np.empty((60, 0), np.int32)
+    exact = cpu.omp_observed(X, D, columns, n_nonzero, candidates=none)
+    quick = cpu.omp_observed(X, D, columns, n_nonzero, candidates=none, gram=D @ D.T)
+    np.testing.assert_array_equal(quick[0], exact[0])
+    np.testing.assert_allclose(quick[1], exact[1], atol=1e-10)
+
+
+def test_codes_by_estimates_are_the_best_on_their_atoms(rng):
+    X, D = random_problem(rng, 60, 30, 50, 0.4)
+    codes = masked_omp(X, D, 5, sparing=True)
+    for s, x in enumerate(X):
+        seen, found = ~np.isnan(x), codes.indices[s][codes.indices[s] >= 0]
+        assert len(found) == oracles.observed.sparing_limit(np.append(x, np.nan), 5)
+        w = np.linalg.lstsq(D[found][:, seen].T, x[seen], rcond=None)[0]
+        np.testing.assert_allclose(codes.values[s, : len(found)], w, atol=1e-8)
+    assert codes.error.sum() < 1.5 * masked_omp(X, D, int(codes.n_nonzero / 60)).error.sum()

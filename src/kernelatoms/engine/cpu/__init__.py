@@ -6,7 +6,8 @@
   squared norms that fit, and signals scaled by powers of two. ``values``: all values looked at.
 - ``greedy``: greedy pursuits (OMP, OLS, non-negative): blocks, threads, memory; with a Gram
   matrix, with a small one per signal, or without. ``greedy_loops``: their steps. ``masked``: the
-  same on the observed entries of signals with missing values.
+  same on the observed entries of signals with missing values. ``observed``: reconstructions of
+  these.
 - ``l1``: l1 coding: blocks, threads and certificates. ``lasso_loops``: its solvers on Gram and
   correlations. ``ksc``: l1 coding as published (KSC, FKSC).
 - ``ksvd``: the K-SVD sweep over atoms, approximate and exact, and residuals of padded codes.
@@ -35,6 +36,7 @@ from kernelatoms.engine.cpu.local import class_parts_local, ridge_local
 from kernelatoms.engine.cpu.local_grams import for_local_blocks, gather, gaussian_local
 from kernelatoms.engine.cpu.masked import omp_observed
 from kernelatoms.engine.cpu.nearest import TopK, smallest
+from kernelatoms.engine.cpu.observed import fill_missing, observed_residuals
 from kernelatoms.engine.cpu.pairs import (
     assignment_distances,
     chi2_distances,

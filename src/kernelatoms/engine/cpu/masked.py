@@ -31,6 +31,8 @@ Array = NDArray[Any]
 # signal's energy that rounding may change.
 _ROUNDING = 100.0
 _MOST_DOUBT = 1e-6
+# With estimated correlations, those of every so many steps are computed.
+_EXACT_EVERY = 8
 
 
 @jit()
@@ -76,21 +78,62 @@ def _shrink(energy, start, along, rounding64):
             energy[s, j] = left if left > rounding * start[s, j] else 0.0
 
 
+@jit()
+def _split_known(signals, filled, known):
+    """Write signals with 0 for NaN, and 1 where a value is known, 0 elsewhere."""
+    for s in range(signals.shape[0]):
+        for i in range(signals.shape[1]):
+            x = signals[s, i]
+            missing = np.isnan(x)
+            filled[s, i] = 0 if missing else x
+            known[s, i] = 0 if missing else 1
+
+
+@jit(fastmath=True)
+def _estimate_step(last, factors, lengths, picked, weights, seen, cosines, share, along, corr):
+    """Take the last step off correlations: angles on the observed entries are those on all.
+
+    The direction of the step is sum_i share_i d_i,O over the atoms picked so far; ``seen`` are the
+    |d_j,O|^2 and ``weights`` the 1 / |d_j,O|, both 0 for atoms that are not to be picked.
+    """
+    for j in range(last, -1, -1):
+        total = corr.dtype.type(1 if j == last else 0)
+        for i in range(j + 1, last + 1):
+            total -= share[i] * factors[i, j]
+        share[j] = total / factors[j, j]
+    along[:] = 0
+    for i in range(last + 1):
+        cosine = cosines[picked[i]]
+        part = lengths[last] * share[i] / weights[picked[i]]
+        for j in range(corr.shape[0]):
+            along[j] += part * cosine[j]
+    for j in range(corr.shape[0]):
+        corr[j] -= along[j] * seen[j] * weights[j]  # |d_j,O| = seen_j / |d_j,O|
+
+
 @jit(fastmath=True)
 def _take_best(
-    step, atoms, known, corr, weights, whole, until, spanned, least_share,
+    step, atoms, known, corr, weights, cosines, whole, until, limits, spanned, least_share,
     residual, directions, factors, lengths, picked, counts, least, left, unsettled,
 ):  # fmt: skip
     """Give every signal that is not done one more atom; return how many may take another.
 
-    A signal is done if it has fewer than ``step`` atoms. It is unsettled if it could have taken
-    one, but for atoms that the picked ones span but for rounding.
+    A signal is done if it has fewer than ``step`` atoms, or all that it may use. It is unsettled if
+    it could have taken one, but for atoms that the picked ones span but for rounding. With
+    ``cosines``, ``corr`` is of the residual before the last step, and is brought up to date here.
     """
     n_going = 0
     n_atoms, n_features = atoms.shape
+    share = np.empty(factors.shape[1], residual.dtype)
+    along = np.empty(n_atoms, residual.dtype)
     for s in range(residual.shape[0]):
-        if counts[s] < step or left[s] <= until[s]:
+        if counts[s] < step or counts[s] >= limits[s] or left[s] <= until[s]:
             continue
+        if len(cosines) > 0:
+            _estimate_step(
+                step - 1, factors[s], lengths[s], picked[s], weights[s], whole[s], cosines, share,
+                along, corr[s],
+            )  # fmt: skip
         best, b = residual.dtype.type(0), -1
         for j in range(n_atoms):
             here = abs(corr[s, j]) * weights[s, j]
@@ -177,6 +220,8 @@ def _pursue_observed(
     known: NDArray[Any],
     candidates: NDArray[np.int32],
     leave: NDArray[np.float64],
+    limits: NDArray[np.int64],
+    cosines: NDArray[Any],
     use_ols: bool,
     exact: bool,
     indices: NDArray[np.int32],
@@ -190,6 +235,9 @@ def _pursue_observed(
       sums.
     - ``known`` (n_signals, n_features): 1 where a value is observed, 0 elsewhere, as floats.
     - ``leave`` (n_signals,): stop when the squared residual is no more; below 0: on sparsity alone.
+    - ``limits`` (n_signals,): the most atoms each signal may use.
+    - ``cosines`` (n_atoms, n_atoms): those of all angles between atoms, to estimate correlations
+      from; no rows: all are computed.
     - ``indices``, ``values``, ``left``, ``unsettled``: results.
     """
     n_signals, n_nonzero = indices.shape
@@ -210,6 +258,7 @@ def _pursue_observed(
     picked = np.zeros((n_signals, n_nonzero), np.int32)
     counts = np.zeros(n_signals, np.int64)
     least = np.zeros(n_signals)
+    no_cosines = cosines[:0]
     unsettled[...] = False
     left[...] = np.einsum("ij,ij->i", signals, signals, dtype=np.float64)
     whole_energy = left.copy()
@@ -218,9 +267,12 @@ def _pursue_observed(
             np.matmul(directions[step - 1], columns, out=corr)
             _shrink(energy, whole, corr, spanned)
             _invert_norms(energy, weights)
-        np.matmul(signals, columns, out=corr)
+        estimated = len(cosines) > 0 and step % _EXACT_EVERY != 0
+        if not estimated:
+            np.matmul(signals, columns, out=corr)
         n_going = _take_best(
-            step, atoms, known, corr, weights, whole, leave, spanned, rounding,
+            step, atoms, known, corr, weights, cosines if estimated else no_cosines, whole, leave,
+            limits, spanned, rounding,
             signals, directions, factors, lengths, picked, counts, least, left, unsettled,
         )  # fmt: skip
         if n_going == 0:
@@ -229,6 +281,13 @@ def _pursue_observed(
     # Long codes, of directions that are nearly spanned, show the rounding of these.
     sizes2 = (values.astype(np.float64) ** 2 * norms2[indices]).sum(axis=1)
     unsettled |= float(np.finfo(dtype).eps) * sizes2 > _MOST_DOUBT * whole_energy
+
+
+def _cosines(gram: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return the cosines of the angles between atoms, 0 for atoms that are 0."""
+    norms = np.sqrt(np.diagonal(gram))
+    inverse = np.divide(1, norms, out=np.zeros_like(norms), where=norms > 0)
+    return ((gram * inverse) * inverse[:, None]).astype(dtype)
 
 
 def omp_observed(
@@ -240,7 +299,9 @@ def omp_observed(
     candidates: NDArray[np.int32],
     stop_at: NDArray[np.float64] | None = None,
     relative: bool = True,
+    limits: NDArray[np.int64] | None = None,
     use_ols: bool = False,
+    gram: NDArray[Any] | None = None,
     exact: bool = False,
 ) -> tuple[Array, Array, Array, Array, Array]:
     """Code all signals by their observed entries, block by block on all threads.
@@ -251,7 +312,10 @@ def omp_observed(
     - ``candidates`` (n_signals, n_candidates): the atoms each signal may use, -1 where a list is
       shorter; no columns: all atoms.
     - ``stop_at`` (n_signals,): stop at this residual norm, of the signal's own if ``relative``.
+    - ``limits`` (n_signals,): the most atoms that each signal may use, if fewer.
     - ``use_ols``: select by residual decrease (OLS) instead of correlation (OMP).
+    - ``gram`` (n_atoms, n_atoms): inner products of atoms; if given, OMP computes the correlations
+      of every eighth step alone and estimates the others from it, which is faster.
     - ``exact``: signals and atoms, in float64, are numbers of float32: codes are to be good in
       float32.
     - result: ``indices``, ``values`` (n_signals, n_nonzero), atoms ascending, then -1, and their
@@ -274,6 +338,13 @@ def omp_observed(
     norms2 = squares.sum(axis=0, dtype=np.float64)
     longest = float(norms2.max(initial=0))
     far = not in_safe_range(np.asarray(longest), dtype)
+    if limits is None:
+        limits = np.full(n_signals, n_nonzero)
+    if gram is None or use_ols:
+        cosines = np.empty((0, len(atoms)), dtype)
+    else:
+        check_shape(gram, "Gram matrix", (len(atoms), len(atoms)))
+        cosines = _cosines(gram, dtype)
     indices = np.empty((n_signals, n_nonzero), np.int32)
     values = np.empty((n_signals, n_nonzero), dtype)
     left, energy = np.empty(n_signals), np.empty(n_signals)
@@ -281,8 +352,8 @@ def omp_observed(
 
     def work(start: int, stop: int) -> None:
         part = slice(start, stop)
-        missing = np.isnan(signals[part])
-        residual = np.where(missing, dtype.type(0), signals[part])
+        residual, known = np.empty_like(signals[part]), np.empty_like(signals[part])
+        _split_known(signals[part], residual, known)
         energy[part] = squared_norms(residual)
         if not np.isfinite(energy[part]).all():
             raise ValueError("X holds signals whose squared norm overflows float64; scale X down.")
@@ -296,8 +367,9 @@ def omp_observed(
             with np.errstate(over="ignore", under="ignore"):
                 leave = np.ldexp(leave, -2 * exponents)
         _pursue_observed(
-            atoms, columns, squares, norms2, residual, (~missing).astype(dtype), candidates[part],
-            leave, use_ols, exact, indices[part], values[part], left[part], unsettled[part],
+            atoms, columns, squares, norms2, residual, known, candidates[part],
+            leave, limits[part], cosines, use_ols, exact, indices[part], values[part], left[part],
+            unsettled[part],
         )  # fmt: skip
         scale_back(exponents, longest, energy[part], values[part], left[part])
 

@@ -21,6 +21,7 @@ from kernelatoms.estimators.base import Bring, Estimator
 from kernelatoms.estimators.classifiers.base import CodeClassifier, first_largest, probabilities
 from kernelatoms.estimators.classifiers.class_learners import (
     check_learners,
+    check_takes_weights,
     copied,
     fitted_attributes,
     make_learners,
@@ -42,8 +43,8 @@ from kernelatoms.estimators.validation import (
     check_complete,
     check_count,
     validate_batch,
-    validate_labelled,
     validate_new,
+    validate_weighted,
 )
 from kernelatoms.features.coordinates import check_training_kernel
 from kernelatoms.learning.runs import Run, run_all, run_routed
@@ -133,6 +134,10 @@ class ClassDictionaryClassifier(CodeClassifier, CallbackSupportMixin, Estimator)
     def _on_devices(self) -> bool:  # type: ignore[override]
         return self.dictionary is None or getattr(self.dictionary, "_on_devices", False)
 
+    @property
+    def _learns_missing(self) -> bool:  # type: ignore[override]
+        return self.dictionary is None or getattr(self.dictionary, "_learns_missing", False)
+
     def __init__(
         self,
         dictionary: Any = None,
@@ -149,26 +154,32 @@ class ClassDictionaryClassifier(CodeClassifier, CallbackSupportMixin, Estimator)
         self.random_state = random_state
 
     @with_callbacks
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn a dictionary for every class.
 
         Parameters
         ----------
         X : array or RowSource of shape (n_samples, n_features)
-            Signals; those with missing values (NaN) are left out, with a warning. Tensors are
-            learned from where they are (float16 and bfloat16 in float32). A source of rows is read
-            once per pass, for all classes together.
+            Signals; missing values (NaN) as in the dictionary's ``fit``. Tensors are learned from
+            where they are (float16 and bfloat16 in float32). A source of rows is read once per
+            pass, for all classes together.
         y : array of shape (n_samples,)
             Their labels; of numbers given as a tensor, ``classes_`` is one too. By default those
             of the source (``open_rows(..., label=...)``).
+        sample_weight : array of shape (n_samples,), optional
+            How much every signal counts within its class, as in the dictionary's ``fit``; not with
+            ``calibrate=True``.
 
         Returns
         -------
         self
         """
         warm = getattr(self.dictionary, "warm_start", False)
-        with kept(self, X, y, goes_on=warm):
-            learn(self._fit, self, X, y=y, from_nothing=not warm)
+        with kept(self, X, y, sample_weight, goes_on=warm):
+            learn(
+                lambda rows, labels: self._fit(rows, labels, sample_weight), self, X, y=y,
+                from_nothing=not warm,
+            )  # fmt: skip
         return self
 
     def _from_source(self, source: RowSource) -> Any:
@@ -181,10 +192,12 @@ class ClassDictionaryClassifier(CodeClassifier, CallbackSupportMixin, Estimator)
             self.dictionary._from_source(source)  # refuses what it cannot learn from
         return source
 
-    def _fit(self, X: Any, y: Any) -> None:
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
         self._check_coding()
+        if sample_weight is not None:
+            check_takes_weights(self)
         last = self._learned()
-        X, self.classes_, labels = validate_labelled(self, X, y)
+        X, self.classes_, labels, weights = validate_weighted(self, X, y, sample_weight)
         is_source = isinstance(X, RowSource)
         if self._precomputed:
             check_training_kernel(X)
@@ -212,7 +225,8 @@ class ClassDictionaryClassifier(CodeClassifier, CallbackSupportMixin, Estimator)
                 callback_management_context(learner),
                 run_of_class(self, learner, c, n_classes),
             ):
-                yield from with_kernel_looked_at(learner._learning(rows))
+                own = () if weights is None else (weights[members[c]],)
+                yield from with_kernel_looked_at(learner._learning(rows, *own))
             task.call_on_fit_task_end(estimator=self, X=rows)
             return learner
 
@@ -234,7 +248,7 @@ class ClassDictionaryClassifier(CodeClassifier, CallbackSupportMixin, Estimator)
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
-            A batch of signals; those with missing values (NaN) are left out, with a warning.
+            A batch of signals; missing values (NaN) are learned from what is observed.
         y : array of shape (n_samples,)
             Their labels.
         classes : ignored

@@ -10,7 +10,11 @@ from sklearn.utils import check_random_state
 
 from kernelatoms.estimators.base import sample_of
 from kernelatoms.estimators.kept import state_keepers
-from kernelatoms.estimators.learners.base import DictionaryLearner, may_outnumber_rows
+from kernelatoms.estimators.learners.base import (
+    DictionaryLearner,
+    WeightedLearner,
+    may_outnumber_rows,
+)
 from kernelatoms.estimators.learners.linear import KSVD, LinearLearner
 from kernelatoms.estimators.maps.kernel_choice import KernelChoice, without_contrast_check
 from kernelatoms.estimators.state_checks import held
@@ -85,6 +89,20 @@ def _asked_sizes(
             reason = "the smallest class allows"
             clip_count("n_nonzero_coefs", n_nonzero, limit, reason, _EACH_ITS_OWN)
     return n_atoms, n_nonzero
+
+
+def check_takes_weights(model: Any) -> None:
+    """Refuse weights where a class's learner takes none, or calibration would ignore them."""
+    if model.dictionary is not None and not isinstance(model.dictionary, WeightedLearner):
+        raise ValueError(
+            f"dictionary={model.dictionary!r} takes no sample_weight: use KSVD, MOD, KernelKSVD or "
+            "KernelMOD, or leave sample_weight out."
+        )
+    if model.calibrate:
+        raise ValueError(
+            "calibrate=True learns from rows left out, all of which count the same: leave "
+            "sample_weight out, or use calibrate=False."
+        )
 
 
 def with_kernel_looked_at(learning: Run) -> Run:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.callback import with_callbacks
 from sklearn.utils import check_random_state
 
@@ -23,6 +24,7 @@ from kernelatoms.estimators.state_checks import (
 from kernelatoms.estimators.validation import check_choice, check_count, check_real, clip_count
 from kernelatoms.features.memory import check_fits
 from kernelatoms.learning.loop import Problems, passes
+from kernelatoms.learning.missing import fill_by_means
 from kernelatoms.learning.runs import Run, run
 from kernelatoms.learning.state import LearnerState, atoms_from_sums, draw_rows
 from kernelatoms.rows import ArrayRows, RowSource
@@ -51,10 +53,10 @@ class DictionaryLearner:
         X : array or RowSource of shape (n_samples, n_features)
             Signals; k(train, train) with ``kernel="precomputed"``. A source of rows is read once
             per pass (see ``open_rows``); a kernel's gamma and landmarks are then of a random
-            sample of 100,000 rows, or of 256 MiB if that is less. Rows with missing values (NaN)
-            are left out, with a warning, or refused where codes are learned with an l1 penalty
-            (``MOD(alpha=...)``, ``KSCDL``). Tensors are learned from where they are (float16 and
-            bfloat16 in float32); attributes are then tensors there.
+            sample of 100,000 rows, or of 256 MiB if that is less. Under a kernel, rows with missing
+            values (NaN) are left out, with a warning; ``KSCDL``, whose codes are learned with an l1
+            penalty, refuses them, and so do sources. Tensors are learned from where they are
+            (float16 and bfloat16 in float32); attributes are then tensors there.
         y : ignored
 
         Returns
@@ -71,6 +73,11 @@ class DictionaryLearner:
     def _learning(self, X: Any) -> Run:
         """Return a run that learns from the rows X and sets the fitted attributes at its end."""
         raise NotImplementedError
+
+    def _learning_pursuit(self) -> Pursuit:
+        """Return how rows are coded to learn from them."""
+        pursuit: Pursuit = self._pursuit()  # type: ignore[attr-defined]
+        return pursuit
 
     def _update(self) -> Any:
         """Return how the dictionary is improved."""
@@ -97,6 +104,46 @@ class DictionaryLearner:
 
         ``n_nonzero`` is the number of nonzeros per row asked for; only greedy pursuits use it.
         """
+        raise NotImplementedError
+
+
+@unnamed
+class WeightedLearner(DictionaryLearner):
+    """What learns one dictionary from rows that may have weights."""
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Learn a dictionary for the rows of X.
+
+        Parameters
+        ----------
+        X : array or RowSource of shape (n_samples, n_features)
+            Signals; k(train, train) with ``kernel="precomputed"``. A source of rows is read once
+            per pass (see ``open_rows``); a kernel's gamma and landmarks are then of a random
+            sample of 100,000 rows, or of 256 MiB if that is less. ``KSVD`` and ``MOD`` learn from
+            signals with missing values (NaN) by what is observed. Under a kernel these are left
+            out, with a warning, since their coordinates would be estimates; sources with such rows
+            are refused, and so are they where codes are learned with an l1 penalty
+            (``MOD(alpha=...)``). Tensors are learned from where they are (float16 and bfloat16 in
+            float32); attributes are then tensors there.
+        y : ignored
+        sample_weight : array of shape (n_samples,), optional
+            How much every signal counts, from 0: a signal of weight 2 counts as two. ``gamma`` and
+            where atoms start do not depend on weights above 0.
+
+        Returns
+        -------
+        self
+        """
+        with kept(self, X, sample_weight=sample_weight, goes_on=self.warm_start):
+            learn(
+                lambda rows: run(self._learning(rows, sample_weight)), self, X,
+                from_nothing=not self.warm_start,
+            )  # fmt: skip
+        return self
+
+    def _learning(self, X: Any, sample_weight: Any = None) -> Run:
+        """Return a run that learns from the rows X and sets the fitted attributes at its end."""
         raise NotImplementedError
 
 
@@ -224,6 +271,7 @@ def draw_atoms(learner: Any, rows: RowSource, n_atoms: int, rng: np.random.Rando
     """Return atoms to start from: random rows, or sums of some (``init="sums"``); a run."""
     if may_outnumber_rows(learner):
         some = yield from sample_rows(rows, rng)
+        some = fill_by_means(some)
         return atoms_from_sums(some, n_atoms, learner.n_nonzero_coefs_, rng)
     return (yield from draw_rows(rows, n_atoms, rng))
 
@@ -257,8 +305,9 @@ def learn_by_passes(
     reporter = PassReporter(learner, X, int(learner.max_iter), attributes)
     state = reporter.resumed(state, rows if in_coordinates else None)
     yield from by(
-        problems, rows, learner._pursuit(), update, state, max_iter=reporter.passes_left,
-        tol=float(learner.tol), change_tol=change_tol, observer=reporter,
+        problems, rows, learner._learning_pursuit(), update, state,
+        max_iter=reporter.passes_left, tol=float(learner.tol), change_tol=change_tol,
+        observer=reporter,
     )  # fmt: skip
     learner._set(**attributes(state))
     reporter.end()
@@ -274,8 +323,10 @@ def pass_attributes(state: LearnerState) -> dict[str, Any]:
     }
 
 
-def fingerprint(X: Any) -> tuple[Any, ...]:
+def fingerprint(X: Any, weights: NDArray[np.float64] | None = None) -> tuple[Any, ...]:
     """Return shape, type and a CRC of training rows, by which a warm start knows them again."""
+    if weights is not None:
+        return *fingerprint(X), *fingerprint(weights)
     if isinstance(X, RowSource) and not isinstance(X, ArrayRows):
         return ("source", json.dumps(X.identity(), sort_keys=True))
     X = X.collect() if isinstance(X, RowSource) else X

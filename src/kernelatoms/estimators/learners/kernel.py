@@ -1,8 +1,10 @@
 """Dictionary learners in feature space: ``KernelMOD`` and ``KernelKSVD``."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
@@ -14,7 +16,7 @@ from kernelatoms.estimators.coding.dictionary_coder import DictionaryCoder
 from kernelatoms.estimators.devices.border import as_labels
 from kernelatoms.estimators.devices.conversion import to_machine
 from kernelatoms.estimators.learners.base import (
-    DictionaryLearner,
+    WeightedLearner,
     check_fitted_learner,
     check_ksvd,
     check_size,
@@ -55,6 +57,7 @@ from kernelatoms.features.linear_algebra import OVERFLOW
 from kernelatoms.features.memory import gib
 from kernelatoms.features.preimage_methods import regress_rows, rows_to_regress
 from kernelatoms.learning.ksvd import KSVDSums, KSVDUpdate
+from kernelatoms.learning.loop import passes
 from kernelatoms.learning.mod import LeastSquares
 from kernelatoms.learning.runs import Run, SumRequest, TakeRequest, Update
 from kernelatoms.learning.state import LearnerState, unit_rows
@@ -64,7 +67,7 @@ from kernelatoms.similarity.factory import as_anchors
 
 
 @unnamed
-class KernelLearner(KernelChoice, DictionaryLearner, DictionaryCoder):
+class KernelLearner(KernelChoice, WeightedLearner, DictionaryCoder):
     """Learn atoms in feature space, for greedy codes; a subclass says how (``_update``)."""
 
     anchors_: Array
@@ -121,11 +124,11 @@ class KernelLearner(KernelChoice, DictionaryLearner, DictionaryCoder):
             )
         return source
 
-    def _learning(self, X: Any) -> Run:
+    def _learning(self, X: Any, sample_weight: Any = None) -> Run:
         self._check_parameters()
         kernel = self._asked_kernel()
         self._check_coordinates()
-        rows = training_rows(self, X)
+        rows, weights, _ = training_rows(self, X, sample_weight)
         some = yield from sample_rows(rows, self.random_state)
         if self._precomputed:
             check_training_kernel(some)
@@ -137,17 +140,20 @@ class KernelLearner(KernelChoice, DictionaryLearner, DictionaryCoder):
         coordinates = self._make_coordinates(rows, some, kernel, rng)
         F = coordinates.rows
         F = F if isinstance(F, RowSource) else ArrayRows(F)
+        outside = yield from _energy_outside(kernel, rows, F, weights)
+        to_regress = None if self._precomputed else (yield from _rows_to_regress(rows, F))
+        if weights is not None and not weights.all():  # a precomputed kernel keeps all rows
+            counted = np.flatnonzero(weights)
+            F, weights = ArrayRows(F.collect()[counted]), weights[counted]
         start = self._given_start(some, kernel, coordinates, last)
         n_features = some.shape[1]
         n_atoms = (
-            len(start) if start is not None else choose_n_atoms(self, rows.count(), 2 * n_features)
+            len(start) if start is not None else choose_n_atoms(self, F.count(), 2 * n_features)
         )
         limit = min(n_atoms, F.shape[1])
         self.n_nonzero_coefs_ = choose_n_nonzero(self.n_nonzero_coefs, n_features, limit)
         if start is None:
             start = yield from draw_atoms(self, F, n_atoms, rng)
-        outside = yield from _energy_outside(kernel, rows, F)
-        to_regress = None if self._precomputed else (yield from _rows_to_regress(rows, F))
 
         def attributes(state: LearnerState) -> dict[str, Any]:
             atoms = state.best
@@ -168,8 +174,9 @@ class KernelLearner(KernelChoice, DictionaryLearner, DictionaryCoder):
 
         state = LearnerState.start(start, rng)
         yield from learn_by_passes(
-            self, X, F, linear_problems, state, attributes, in_coordinates=True
-        )
+            self, X, F, linear_problems, state, attributes, in_coordinates=True,
+            by=partial(passes, weights=weights),
+        )  # fmt: skip
 
     def _last_atoms(self, X: Array) -> tuple[Array, Array] | None:
         """Return anchors and coefficients of the last fit's atoms, if they are to start from."""
@@ -317,18 +324,23 @@ def _energies(kernel: Kernel, X: Array) -> Array:
     return energy
 
 
-def _energy_outside(kernel: Kernel, rows: RowSource, F: RowSource) -> Run:
+def _energy_outside(
+    kernel: Kernel, rows: RowSource, F: RowSource, weights: NDArray[np.float64] | None
+) -> Run:
     """Return what lies outside of the coordinates' span, and is part of every objective; a run."""
 
-    def sums(X: Array, coordinates: Array) -> Array:
+    def sums(X: Array, coordinates: Array, start: int = 0) -> Array:
         energy = _energies(kernel, X)
-        inside = machine(X).squared_norms(coordinates)
-        return np.array([float(np.maximum(energy - inside, 0.0).sum()), float(energy.sum())])
+        outside = np.maximum(energy - machine(X).squared_norms(coordinates), 0.0)
+        if weights is not None:
+            own = np.asarray(weights[start : start + len(X)], like=energy)
+            energy, outside = own * energy, own * outside
+        return np.array([float(outside.sum()), float(energy.sum())])
 
     if isinstance(F, MappedRows):
         read = F.function
         outside, energy = yield SumRequest(
-            rows, lambda block, _: sums(block, read(block)), rows.default_block_rows
+            rows, lambda block, first: sums(block, read(block), first), rows.default_block_rows
         )
     else:
         outside, energy = sums(rows.collect(), F.collect())

@@ -184,7 +184,7 @@ class KSAD(MapLearner, BatchLearner, DictionaryLearner, DictionaryCoder):
 
     def _learning(self, X: Any) -> Run:
         self._check_parameters()
-        rows = training_rows(self, X)
+        rows = training_rows(self, X).rows
         warm = self.warm_start and hasattr(self, "dual_coef_")
         mapped, F, state = yield from self._warm_start(rows) if warm else self._start(rows)
         if self.warm_start:

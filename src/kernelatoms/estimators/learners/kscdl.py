@@ -217,7 +217,7 @@ class KSCDL(KernelChoice, BatchLearner, DictionaryLearner, DictionaryCoder):
 
     def _learning(self, X: Any) -> Run:
         self._check_parameters()
-        given = training_rows(self, X)
+        given = training_rows(self, X).rows
         rows = in_float64(given)
         rng = check_random_state(self.random_state)
         some = yield from sample_rows(rows, self.random_state)

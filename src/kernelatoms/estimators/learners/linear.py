@@ -1,14 +1,17 @@
 """Dictionary learners: ``MOD`` and ``KSVD``."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from kernelatoms.coding.problem import CodingProblem, LinearProblem, linear_problems
-from kernelatoms.coding.pursuits import Lasso, Pursuit
+from kernelatoms.coding.pursuits import OMP, Lasso, Pursuit
 from kernelatoms.engine import Array, machine
 from kernelatoms.estimators.base import unnamed
 from kernelatoms.estimators.coding.dictionary_coder import DictionaryCoder
@@ -16,7 +19,7 @@ from kernelatoms.estimators.devices.border import learn
 from kernelatoms.estimators.devices.conversion import to_machine
 from kernelatoms.estimators.learners.base import (
     BatchLearner,
-    DictionaryLearner,
+    WeightedLearner,
     check_fitted_learner,
     check_ksvd,
     check_size,
@@ -47,11 +50,11 @@ from kernelatoms.estimators.validation import (
     check_dictionary,
     check_real,
     training_rows,
-    validate_training,
 )
 from kernelatoms.learning.gradients import project_to_ball
 from kernelatoms.learning.ksvd import KSVDSums, KSVDUpdate, sums_of_uses
-from kernelatoms.learning.loop import learn_batch
+from kernelatoms.learning.loop import learn_batch, passes
+from kernelatoms.learning.missing import fill_by_means
 from kernelatoms.learning.mod import BlockDescent, LeastSquares
 from kernelatoms.learning.runs import Run, run
 from kernelatoms.learning.state import LearnerState, unit_rows
@@ -65,7 +68,7 @@ _FORGETTING = 3
 
 
 @unnamed
-class LinearLearner(DictionaryLearner, DictionaryCoder):
+class LinearLearner(WeightedLearner, DictionaryCoder):
     """Learn atoms that are rows, for greedy or l1 codes; a subclass says how (``_update``)."""
 
     n_nonzero_coefs_: int
@@ -94,16 +97,19 @@ class LinearLearner(DictionaryLearner, DictionaryCoder):
         self.sparse_output = sparse_output
         self.random_state = random_state
 
-    def _learning(self, X: Any) -> Run:
+    def _learning(self, X: Any, sample_weight: Any = None) -> Run:
         self._check_parameters()
-        rows = training_rows(self, X)
-        state = yield from self._starting_state(rows)
+        rows, weights, complete = training_rows(self, X, sample_weight)
+        state = yield from self._starting_state(rows, weights)
 
         def attributes(state: LearnerState) -> dict[str, Any]:
             fitted = {"components_": state.best, **pass_attributes(state)}
             return fitted | ({"state_": state} if self._keeps_state else {})
 
-        yield from learn_by_passes(self, X, rows, linear_problems, state, attributes)
+        yield from learn_by_passes(
+            self, X, rows, partial(linear_problems, complete=complete), state, attributes,
+            by=partial(passes, weights=weights),
+        )  # fmt: skip
 
     @property
     def _is_greedy(self) -> bool:
@@ -112,6 +118,14 @@ class LinearLearner(DictionaryLearner, DictionaryCoder):
 
     def _update(self) -> Any:
         raise NotImplementedError
+
+    @property
+    def _learns_missing(self) -> bool:  # type: ignore[override]
+        return self._is_greedy and not getattr(self, "positive", False)
+
+    def _learning_pursuit(self) -> Pursuit:
+        pursuit = self._pursuit()
+        return replace(pursuit, sparing=True) if isinstance(pursuit, OMP) else pursuit
 
     def _pursuit(self) -> Pursuit:
         return greedy_pursuit(self, self.n_nonzero_coefs_)
@@ -130,10 +144,10 @@ class LinearLearner(DictionaryLearner, DictionaryCoder):
         """Whether a later call may go on from where this one ended."""
         return self.warm_start
 
-    def _starting_state(self, rows: RowSource) -> Run:
+    def _starting_state(self, rows: RowSource, weights: NDArray[np.float64] | None) -> Run:
         """Settle the sizes; return where the last fit of these rows stopped, or a start."""
         n_features = rows.n_features or 0
-        data = fingerprint(rows) if self.warm_start else None
+        data = fingerprint(rows, weights) if self.warm_start else None
         warm = self.warm_start and hasattr(self, "components_")
         last: LearnerState | None = getattr(self, "state_", None) if warm else None
         if last is not None and last.data == data and len(last.dictionary) == self.n_atoms_:
@@ -194,7 +208,8 @@ class BatchLinearLearner(BatchLearner, LinearLearner):
     def _partial_fit(self, X: Any) -> None:
         self._check_parameters()
         first = not hasattr(self, "components_")
-        X = validate_training(self, X, reset=first)
+        source, _, complete = training_rows(self, X, reset=first)
+        X = source.collect()
         state = self._first_state(X) if first else last_state(self)
         rows = X.astype(state.dictionary.dtype, copy=False)
         # The first batch has given its rows already; later ones give theirs until all are there.
@@ -202,8 +217,9 @@ class BatchLinearLearner(BatchLearner, LinearLearner):
         self._settle_batch_nonzeros(X.shape[1], min(len(state.dictionary) + len(X), n_atoms))
         state.sums = self._past(state, rows)
         learn_batch(
-            linear_problems, rows, self._pursuit(), self._update_from_sums(), state,
-            n_atoms=n_atoms, decay=self._decay(state.n_batches + 1),
+            partial(linear_problems, complete=complete), rows, self._learning_pursuit(),
+            self._update_from_sums(), state, n_atoms=n_atoms,
+            decay=self._decay(state.n_batches + 1),
         )  # fmt: skip
         fitted = {"components_": state.dictionary, "state_": state, **pass_attributes(state)}
         self._set(**fitted)
@@ -390,6 +406,7 @@ class KSVD(BatchLinearLearner):
     def _past(self, state: LearnerState, rows: Array) -> Any:
         if state.sums is not None or not state.objective:
             return state.sums
+        rows = fill_by_means(rows)
         energy = float(machine(rows).squared_norms(rows).mean()) / self.n_nonzero_coefs_
         return sums_of_uses(state, energy)
 
@@ -441,7 +458,8 @@ class MOD(BatchLinearLearner):
         The atoms of the best pass, at unit norm; with ``alpha``, of at most unit norm.
     objective_ : array of shape (n_iter_,)
         What is minimised, over all signals, after every pass; after ``partial_fit``, by the sums
-        so far. Without ``alpha`` it may rise, and the best pass counts.
+        so far. An upper bound of it where values are missing. Without ``alpha`` it may rise, and
+        the best pass counts.
     best_pass_ : int
         The pass of the lowest objective, counted from 0: ``components_`` are its atoms.
     n_atoms_, n_nonzero_coefs_, n_iter_ : int
