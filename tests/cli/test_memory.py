@@ -15,7 +15,7 @@ import scipy.sparse
 from sklearn.datasets import load_digits
 
 from kernelatoms import load_model
-from kernelatoms.cli import parts
+from kernelatoms.cli import fit_parts, parts
 from kernelatoms.cli.app import main
 
 SMALL = ["--memory", "100kB"]
@@ -196,7 +196,8 @@ def test_several_files_are_one_table(run, digits, tmp_path):
 
 
 @pytest.mark.parametrize("model", ["lkdl-images", "linear-images"])
-def test_fit_learns_from_all_rows_in_passes(run, tmp_path, model):
+def test_fit_learns_from_all_rows_in_passes(run, tmp_path, monkeypatch, model):
+    monkeypatch.setattr(fit_parts, "_TOGETHER", 300)
     X, y = load_digits(return_X_y=True)
     names = [f"p{i}" for i in range(64)]
     frame = pandas.DataFrame(X, columns=names).assign(digit=y)
@@ -249,7 +250,7 @@ def test_rare_classes_words_and_row_numbers_are_found(run, tmp_path, rng):
     assert record.fit["classes"] == ["a", "b", "rare"]
     assert record.encoded["colour"]["values"] == ["blue", "gold", "red"]
     assert record.left_out == {"count": "it numbers the rows"}
-    assert "columns are judged" in err.lower()
+    assert "Note: Columns are judged and parameters chosen on a sample of 1,0" in err
     fit_lkdl(
         run, "t.parquet", "--label", "y", "--model", "lkdl", "--keep", "count", *SMALL
     )  # fmt: skip
@@ -361,6 +362,33 @@ def test_missing_columns_are_named(run, digits, tmp_path):
     assert "lacks 'p7', which the model was fitted on" in err
 
 
+@pytest.mark.parametrize("wish", ["drop", "keep", "groups"])
+def test_wishes_for_columns_that_are_not_there_end_before_all_rows_are_read(
+    run, digits, monkeypatch, wish
+):
+    import kernelatoms.files.tables.survey as survey
+
+    monkeypatch.setattr(survey, "survey", None)
+    more = ["--cv", "2"] if wish == "groups" else []
+    code, _, err = run(
+        "fit", "digits.parquet", "--label", "digit", f"--{wish}", "nothing", *more, *SMALL
+    )
+    assert code == 2
+    assert "nothing'" in err
+
+
+def test_a_row_without_a_group_is_numbered_as_in_the_file(run, people):
+    people = people[people["class"].notna()].reset_index(drop=True)
+    people["group"] = people["ok"].where(people.index < 1500, None)
+    people.to_csv("groups.csv", index=False)
+    asked = ["fit", "groups.csv", "--label", "class", "--cv", "2", "--groups", "group"]
+    code, _, err = run(*asked, "--memory", "400kB")
+    assert code == 2
+    assert "names no group" in err
+    number = int(err.split("--groups group: row ")[1].split(" ")[0].replace(",", ""))
+    assert 1500 <= number < 1520  # one of the first in the sample of 1,000
+
+
 def test_a_file_is_never_written_over_itself(run, digits, tmp_path):
     fit_lkdl(run, "digits.csv", "--label", "digit", "--model", "lkdl-images")
     before = (tmp_path / "digits.csv").read_bytes()
@@ -389,8 +417,6 @@ def test_decimal_commas_are_asked_for(run, tmp_path, rng):
 def test_a_file_that_changes_between_passes_is_refused(
     run, digits, tmp_path, monkeypatch, kind, gone
 ):
-    from kernelatoms.cli import fit_parts
-
     learn, path = fit_parts._fit_last, tmp_path / f"digits.{kind}"
 
     def change(*arguments):
@@ -466,6 +492,7 @@ sys.exit(code)
 """
 
 
+@pytest.mark.slow
 def test_peak_memory_does_not_grow_with_the_file(run, tmp_path, rng):
     """Of 50 MB and 150 MB of numbers, with 30 MB to use."""
     np.save(tmp_path / "few.npy", rng.normal(size=(1000, 32)))

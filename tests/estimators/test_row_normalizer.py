@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.preprocessing import Normalizer
@@ -68,3 +69,19 @@ def test_names_of_columns():
 def test_an_offset_is_a_number_above_0(offset):
     with pytest.raises((TypeError, ValueError), match="offset must be"):
         RowNormalizer(offset).fit([[1.0]])
+
+
+@pytest.mark.parametrize("offset", [None, 0.5])
+@pytest.mark.parametrize("kind", [scipy.sparse.csr_array, scipy.sparse.coo_array])
+def test_sparse_rows_are_as_dense_ones(kind, offset, rng):
+    X = rng.standard_normal((30, 7)) * (rng.random((30, 7)) < 0.4)
+    X[3] = 0
+    dense = RowNormalizer(offset).fit(X).transform(X)
+    found = RowNormalizer(offset).fit(kind(X)).transform(kind(X))
+    assert scipy.sparse.issparse(found) == (offset is None)
+    np.testing.assert_allclose(found.toarray() if offset is None else found, dense, atol=1e-15)
+    X[5, 2] = np.nan
+    np.testing.assert_array_equal(
+        RowNormalizer(offset).fit(kind(X)).transform(kind(X)),
+        RowNormalizer(offset).fit(X).transform(X),
+    )

@@ -120,6 +120,13 @@ def test_a_survey_finds_labels_and_numbering(tmp_path, rng, kind):
     assert 100 <= len(known.sample.rows) <= 110
 
 
+def test_numbers_with_a_gap_do_not_number_the_rows(tmp_path, rng):
+    numbers = rng.permutation(5000)
+    numbers[numbers == 4999] = 5000
+    np.save(tmp_path / "t.npy", np.column_stack([numbers, rng.normal(size=5000)]))
+    assert survey(opened(tmp_path / "t.npy"), None, 100, 0).numbered == []
+
+
 @pytest.mark.parametrize(
     ("labels", "classes"),
     [([1, 2, 1], ["1", "2"]), ([1.0, 2.0, np.nan], ["1", "2"]),

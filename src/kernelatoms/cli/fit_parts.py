@@ -12,6 +12,8 @@ from kernelatoms.cli.models import find_choice, make_model
 if TYPE_CHECKING:
     from kernelatoms.cli.fit import Wishes
 
+# Labels that become text together.
+_TOGETHER = 1 << 16
 #: Presets that learn from rows in parts.
 _CAN = ("lkdl", "lkdl-images", "linear", "linear-images")
 
@@ -19,12 +21,14 @@ _CAN = ("lkdl", "lkdl-images", "linear", "linear-images")
 def fit(large: Any, wishes: "Wishes", output: Any) -> tuple[Any, Any, Any]:
     """Learn from all rows; return the model, its record, and the sample as a training set."""
     from kernelatoms.cli.fit import checkpoint_of, say_before
-    from kernelatoms.files.tables.features import training_set
+    from kernelatoms.files.tables.features import check_wishes, training_set
     from kernelatoms.files.tables.large import sample_rows
     from kernelatoms.files.tables.roles import NUMBERED
     from kernelatoms.files.tables.survey import survey
 
     _refuse_model(large, wishes)
+    # What is not in the first rows is said before all are read.
+    check_wishes(next(iter(large)), wishes.label, wishes.drop, wishes.keep)
     with console.progress() as on_step:
         on_step(0, 0, "looking at all rows")
         known = survey(large, wishes.label, sample_rows(large), wishes.seed)
@@ -39,7 +43,7 @@ def fit(large: Any, wishes: "Wishes", output: Any) -> tuple[Any, Any, Any]:
     chosen.left_out.update(dict.fromkeys(numbered, NUMBERED))
     grouped = None
     if wishes.groups is not None:
-        grouped = scoring.read_groups(sample.table, wishes.groups, chosen.rows)
+        grouped = scoring.read_groups(sample.table, wishes.groups, chosen.rows, sample.rows)
         chosen.left_out[wishes.groups] = "it names the groups"
     scoring.check_folds(chosen.y, wishes.cv, grouped)
     name = wishes.model or _default(chosen, n_rows)
@@ -50,8 +54,8 @@ def fit(large: Any, wishes: "Wishes", output: Any) -> tuple[Any, Any, Any]:
     record = chosen.record(name=name, data=described)
     say_before(chosen, record, output, pipeline)
     console.note(
-        f"Columns are judged, and parameters chosen, on a sample of {len(chosen.X):,} of "
-        f"{n_rows:,} rows."
+        f"Columns are judged{', folds scored' * bool(wishes.cv)} and parameters chosen on a sample "
+        f"of {len(chosen.X):,} of {n_rows:,} rows."
     )
     kept = checkpoint_of(wishes, pipeline, name, output)
     report, told = _learn(pipeline, large, record, chosen, known, wishes, grouped, kept)
@@ -195,8 +199,8 @@ class _Seen:
         if known.classes is not None:
             names = [str(name) for name in known.classes.tolist()]
             numbers, parted = known.numbers[known.numbers >= 0], ""
-            for start in range(0, len(numbers), 1 << 16):
-                some = "\n".join([names[i] for i in numbers[start : start + (1 << 16)].tolist()])
+            for start in range(0, len(numbers), _TOGETHER):
+                some = "\n".join([names[i] for i in numbers[start : start + _TOGETHER].tolist()])
                 self._digest.update((parted + some).encode())
                 parted = "\n"
         return {

@@ -126,8 +126,11 @@ def check_folds(y: Any, cv: int, groups: Any = None) -> None:
         raise ValueError(f"--cv {cv} needs at least {cv} groups, but --groups has {n_groups}.")
 
 
-def read_groups(table: Any, column: str, rows: Any) -> Any:
-    """Return the group of every training row, as numbers; ``rows`` are those rows of the file."""
+def read_groups(table: Any, column: str, rows: Any, numbers: Any = None) -> Any:
+    """Return the group of every training row, as numbers; ``rows`` are those rows of the file.
+
+    ``numbers`` says which rows of a larger table those of a sample are.
+    """
     import numpy as np
 
     if column not in table.names:
@@ -137,6 +140,7 @@ def read_groups(table: Any, column: str, rows: Any) -> Any:
     gone = np.array([name is None or name != name for name in names])  # NaN
     if gone[rows].any():
         first = rows[gone[rows]][0]
+        first = first if numbers is None else numbers[first]
         raise ValueError(
             f"--groups {column}: row {first:,} names no group; give it one, or leave the row out."
         )

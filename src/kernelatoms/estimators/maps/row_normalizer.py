@@ -3,12 +3,14 @@
 from typing import Any
 
 import numpy as np
+import scipy.sparse
+from sklearn.preprocessing import normalize
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from kernelatoms.engine import Array, is_device_array
 from kernelatoms.estimators.base import Transformer
 from kernelatoms.estimators.state_checks import check_features
-from kernelatoms.estimators.validation import FLOATS, check_real, validate_any
+from kernelatoms.estimators.validation import FLOATS, check_real, dense_rows, validate_any
 from kernelatoms.similarity.missing import energy_from_parts, rows_with_missing
 
 
@@ -17,7 +19,8 @@ class RowNormalizer(Transformer):
 
     What ``sklearn.preprocessing.Normalizer`` does, for rows that may miss values: their norm is
     estimated from the n_O of n values that are observed, |x|^2 = n / n_O sum_O x_i^2. Rows of
-    zeros stay as they are, and so do rows of which nothing is observed.
+    zeros stay as they are, and so do rows of which nothing is observed. Sparse rows stay sparse,
+    unless there is an offset or a missing value.
 
     Parameters
     ----------
@@ -52,12 +55,16 @@ class RowNormalizer(Transformer):
 
     def _fit(self, X: Any) -> None:
         self._check_offset()
-        validate_any(self, X, dtype=FLOATS, ensure_all_finite="allow-nan")
+        self._checked(X, reset=True)
 
-    def _transform(self, X: Any) -> Array:
+    def _transform(self, X: Any) -> Any:
         check_is_fitted(self)
         offset = self._check_offset()
-        X = validate_any(self, X, dtype=FLOATS, ensure_all_finite="allow-nan", reset=False)
+        X = self._checked(X, reset=False)
+        if scipy.sparse.issparse(X):
+            if offset is None and np.isfinite(X.data).all():
+                return normalize(X)  # stays sparse
+            X = dense_rows(X)
         # Over the largest value first: squares of very large and very small ones are no numbers.
         sizes = np.abs(X)
         largest = sizes.max(axis=1) if is_device_array(X) else np.fmax.reduce(sizes, axis=1)
@@ -73,6 +80,11 @@ class RowNormalizer(Transformer):
         squares[squares == 0] = 1.0
         units /= np.sqrt(squares)[:, None]
         return units
+
+    def _checked(self, X: Any, *, reset: bool) -> Any:
+        return validate_any(
+            self, X, accept_sparse="csr", dtype=FLOATS, ensure_all_finite="allow-nan", reset=reset
+        )
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
         """Return the names of the columns of what ``transform`` returns.
@@ -95,6 +107,11 @@ class RowNormalizer(Transformer):
         if self.offset is None:
             return None
         return check_real("offset", self.offset, low=0, low_open=True)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
 
     def _check_state(self) -> None:
         """Refuse parameters and fitted attributes that contradict each other; see ``fitted``."""

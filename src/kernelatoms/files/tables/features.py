@@ -108,7 +108,7 @@ def training_set(
         Of a sample: how many rows of how many of the whole table have no label.
     """
     check_flag("dates", dates)
-    _check_wishes(table, label, drop, keep)
+    check_wishes(table, label, drop, keep)
     uses = uses_of(table, label, frozenset(keep), dates=dates)
     left_out = dict.fromkeys(drop, "named in drop")
     for name, use in uses.items():
@@ -161,9 +161,7 @@ def fingerprint(X: Array, y: Array | None) -> str:
     return digest.hexdigest()
 
 
-def _check_wishes(
-    table: Table, label: str | None, drop: Sequence[str], keep: Sequence[str]
-) -> None:
+def check_wishes(table: Table, label: str | None, drop: Sequence[str], keep: Sequence[str]) -> None:
     """Refuse columns in ``drop`` or ``keep`` that are absent or cannot be there."""
     there = set(table.names)
     for option, names in (("drop", drop), ("keep", keep)):
