@@ -281,10 +281,14 @@ def checked_source(estimator: Any, source: RowSource, *, reset: bool) -> RowSour
     finite: Any = "allow-nan" if may_miss else True
 
     def checked(block: Any) -> Array:
-        rows: Array = check_array(
-            dense_rows(block), dtype=FLOATS, order="C", input_name="X", ensure_all_finite=finite
-        )
-        if may_miss and np.isnan(rows[rows_with_missing(rows)]).all(axis=1).any():
+        block = dense_rows(block)
+        options = {"dtype": FLOATS, "order": "C", "ensure_all_finite": finite}
+        if is_finite := _is_finite(block, options):
+            options["ensure_all_finite"] = False
+        rows: Array = check_array(block, input_name="X", **options)
+        if is_finite or not may_miss:
+            return rows
+        if np.isnan(rows[rows_with_missing(rows)]).all(axis=1).any():
             raise ValueError(
                 "X contains rows of nothing but NaN, and there is nothing to learn from these: "
                 "leave them out of the source."
