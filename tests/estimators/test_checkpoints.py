@@ -156,6 +156,28 @@ def test_after_every_pass(name, dtype, tmp_path):
     assert finished.random_state is None or not unseeded
 
 
+@pytest.mark.parametrize("name", ["KSVD", "KSVD exact, no seed", "MOD", "class KSVD", "class MOD"])
+def test_with_missing_values_and_weights(name, tmp_path):
+    X, y = data(np.float64)
+    X[np.arange(0, 45, 2), np.arange(0, 45, 2) % 5] = np.nan
+    weights = np.arange(45) % 4
+    classes = CLASSIFIERS["class KSVD"]
+    of_classes = clone(classes).set_params(dictionary=MOD(4, max_iter=N_PASSES, tol=0))
+    estimator = (ALL | {"class MOD": of_classes})[name]
+    estimator = clone(estimator).set_params(random_state=0)
+    whole = copied(estimator).fit(X, y, sample_weight=weights)
+    path = tmp_path / "kept"
+    stop_after = StopAfter(5 if "class" in name else 2)
+    with pytest.raises(Stopped):
+        copied(estimator).set_callbacks(stop_after, Checkpoint(path)).fit(X, y, weights)
+    said = []
+    again = copied(estimator).set_callbacks(Checkpoint(path, on_resume=said.append))
+    assert results(again.fit(X, y, sample_weight=weights)) == results(whole)
+    assert said
+    with pytest.raises(ValueError, match="weights"):
+        again.fit(X, y)
+
+
 @pytest.mark.parametrize("name", ["KSVD", "MOD l1", "KSCDL", "KSAD", "KernelKSVD"])
 def test_a_warm_start_that_is_stopped(name, tmp_path):
     """The second fit goes on from the first one, which is another fit than from nothing."""

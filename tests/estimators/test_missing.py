@@ -413,9 +413,13 @@ def test_learning_from_observed_values_beats_leaving_rows_out(estimator):
     assert few < partly
 
 
-def test_partial_fit_learns_from_observed_values(train, rng):
+@pytest.mark.parametrize("after_fit", [False, True])
+@pytest.mark.parametrize("kind", [KSVD, MOD])
+def test_partial_fit_learns_from_observed_values(kind, after_fit, train, rng):
     holes = np.where(rng.random(train.shape) < 0.2, np.nan, train)
-    learner = MOD(12, n_nonzero_coefs=2, random_state=0)
+    learner = kind(12, n_nonzero_coefs=2, max_iter=3, random_state=0)
+    if after_fit:
+        learner.fit(holes)
     for _ in range(8):
         before = learner.components_ if hasattr(learner, "components_") else None
         learner.partial_fit(holes)
