@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch")
 import kernelatoms as ka  # noqa: E402
 from kernelatoms.engine import gpu  # noqa: E402
 from kernelatoms.engine.gpu.arrays import linalg, work  # noqa: E402
-from kernelatoms.learning import loop  # noqa: E402
+from kernelatoms.learning import runs  # noqa: E402
 from machines import tensor_machine  # noqa: E402
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -113,7 +113,7 @@ def test_dictionaries_by_mod_are_those_of_one_by_one(monkeypatch):
 def test_a_class_that_fails_leaves_the_classifier_as_it_was(monkeypatch):
     X, y = rows_of_classes()
     X, model = torch.tensor(X, device=DEVICE), ka.ClassDictionaryClassifier(ka.MOD(8))
-    real, calls = gpu.residuals, []
+    real, calls = gpu.sum_products, []
 
     def fail(*given):
         calls.append(None)
@@ -121,7 +121,7 @@ def test_a_class_that_fails_leaves_the_classifier_as_it_was(monkeypatch):
             raise FloatingPointError("the third class")
         return real(*given)
 
-    monkeypatch.setattr(gpu, "residuals", fail)
+    monkeypatch.setattr(gpu, "sum_products", fail)
     with gpu.cpu_as_device(), pytest.raises(FloatingPointError, match="the third class"):
         model.fit(X, y)
     assert not hasattr(model, "dictionaries_")
@@ -137,13 +137,13 @@ class TestRuns:
             self.seen = []
 
         def apply_all(self, asked):
-            self.seen.append([rows for rows, _, _ in asked])
-            return [2 * rows for rows, _, _ in asked]
+            self.seen.append([rows for rows, _ in asked])
+            return [2 * rows for rows, _ in asked]
 
     def learning(self, update, n, n_updates, log):
         try:
             for i in range(n_updates):
-                found = yield loop.UpdateRequest(update, 10 * n + i, None, None)
+                found = yield runs.UpdateRequest(update, (10 * n + i, np.zeros(1)))
                 assert found == 2 * (10 * n + i)
                 if n == 7:
                     raise ValueError("not 7")
@@ -154,24 +154,24 @@ class TestRuns:
     def test_updates_of_all_that_wait_are_made_together(self):
         update, log, like = self.Update(), [], tensor_machine().array(np.zeros(1))
         with gpu.cpu_as_device():
-            runs = [self.learning(update, n, n, log) for n in (2, 0, 3, 1)]
-            assert loop.run_all(runs, like) == [2, 0, 3, 1]
+            some = [self.learning(update, n, n, log) for n in (2, 0, 3, 1)]
+            assert runs.run_all(some, like) == [2, 0, 3, 1]
         assert update.seen == [[20, 30, 10], [21, 31], [32]]
 
     def test_no_more_runs_than_there_is_room_for(self, monkeypatch):
         monkeypatch.setattr(gpu, "UPDATES_TOGETHER", 2)
         update, log, like = self.Update(), [], tensor_machine().array(np.zeros(1))
-        assert loop.run_all([self.learning(update, n, 1, log) for n in range(5)], like) == [
+        assert runs.run_all([self.learning(update, n, 1, log) for n in range(5)], like) == [
             *range(5)
         ]
         assert max(map(len, update.seen)) == 2
         monkeypatch.setattr(gpu, "is_mostly_free", lambda like: False)
         update.seen.clear()
-        assert loop.run_all([self.learning(update, n, 1, log) for n in range(3)], like) == [0, 1, 2]
+        assert runs.run_all([self.learning(update, n, 1, log) for n in range(3)], like) == [0, 1, 2]
         assert update.seen == [[0], [10], [20]]
 
     def test_what_one_raises_is_raised_and_the_others_end(self):
         update, log, like = self.Update(), [], tensor_machine().array(np.zeros(1))
         with pytest.raises(ValueError, match="not 7"):
-            loop.run_all([self.learning(update, n, 2, log) for n in (1, 7, 3)], like)
+            runs.run_all([self.learning(update, n, 2, log) for n in (1, 7, 3)], like)
         assert sorted(log) == [1, 3, 7]
