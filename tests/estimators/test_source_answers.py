@@ -83,7 +83,8 @@ def test_holes_of_a_source_are_filled():
     holed[::5, 2] = np.nan
     source = ArrayRows(holed, labels)
     with pytest.raises(ValueError, match="NaN"):
-        MOD(6).fit(source)
+        MOD(6, alpha=0.1).fit(source)
+    assert MOD(6).fit(source).n_atoms_ == 6  # learns from what is observed
     for imputer in (NearestImputer(random_state=0), TrainingImputer()):
         memory = imputer.fit(holed).transform(holed)
         np.testing.assert_array_equal(imputer.fit(source).transform(source).collect(), memory)

@@ -128,6 +128,9 @@ def test_bad_labels_and_rows_are_refused():
         spoilt = X.copy()
         spoilt[-1, 3] = bad
         for learner in ALL:
+            if bad is np.nan and clone(learner)._learns_missing:
+                assert clone(learner).fit(ArrayRows(spoilt)).n_atoms_ > 0
+                continue
             with pytest.raises(ValueError, match=r"NaN|infinity"):
                 clone(learner).fit(ArrayRows(spoilt))
     with pytest.raises(ValueError, match="data frames"):
