@@ -17,6 +17,7 @@ from kernelatoms import (
     open_rows,
 )
 from kernelatoms.estimators import base as sampling
+from kernelatoms.learning import loop
 from kernelatoms.rows import ArrayRows, RowSource, SparseRows
 from source_cases import ALL, LANDMARKS, LEARNERS, Uncounted, same_bits, signals
 
@@ -68,7 +69,8 @@ def test_the_same_bits_from_every_kind_of_source(learner, tmp_path):
 
 @pytest.mark.parametrize("learner", ALL)
 def test_threads_and_second_fits_change_no_bits(learner, monkeypatch):
-    X, labels = signals(n=20_000)  # several blocks
+    monkeypatch.setattr(loop, "_FEWEST_PRODUCTS", 0)
+    X, labels = signals(n=5_000)  # several blocks
     source = ArrayRows(X).map(np.asarray, 8)
     dictionary = clone(learner).set_params(max_iter=2, n_atoms=6)
     classifier = ClassDictionaryClassifier(dictionary, random_state=0)

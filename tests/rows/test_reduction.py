@@ -136,7 +136,7 @@ def test_results_are_added_from_left_to_right(threads):
 
 def test_blocks_of_a_device_are_worked_on_one_after_another(threads):
     rows = ArrayRows(np.zeros((64, 2)))
-    rows._one_by_one = True
+    rows.one_by_one = True
     ids = []
     for source in (rows, rows.map(np.negative, 2)):
         source.reduce(

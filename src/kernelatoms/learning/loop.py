@@ -194,7 +194,7 @@ def block_rows(rows: RowSource, n_atoms: int) -> int:
     device are worked on all together.
     """
     n_rows, n_features = rows.count(), rows.n_features or 1
-    if rows._one_by_one:
+    if rows.one_by_one:
         return max(n_rows, 1)
     fewest = max(_FEWEST_ROWS, 2 * n_atoms, _FEWEST_PRODUCTS // max(1, n_atoms * n_features))
     most = max(fewest, _BLOCK_BYTES // (n_features * rows.dtype.itemsize))

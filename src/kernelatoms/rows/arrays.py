@@ -44,12 +44,12 @@ class ArrayRows(RowSource):
         dtype: DTypeLike | None = None,
         feature_names: Iterable[str] | None = None,
     ) -> None:
-        self._one_by_one = is_device_array(array)
-        if not self._one_by_one:
+        self.one_by_one = is_device_array(array)
+        if not self.one_by_one:
             array = np.asarray(array)
         if array.ndim != 2:
             raise ValueError(f"rows must be an array of 2 dimensions, got {array.ndim}.")
-        floats = array.dtype if self._one_by_one else float_type_asked(dtype, array.dtype)
+        floats = array.dtype if self.one_by_one else float_type_asked(dtype, array.dtype)
         n_rows, n_features = array.shape
         super().__init__(n_rows, n_features, floats, feature_names, labels)
         self._array = array
@@ -70,7 +70,7 @@ class ArrayRows(RowSource):
             yield self._array[start : start + block_rows]
 
     def _finish(self, piece: Any) -> Any:
-        return piece if self._one_by_one else as_floats(piece, self.dtype)
+        return piece if self.one_by_one else as_floats(piece, self.dtype)
 
     def _take(self, indices: NDArray[np.intp]) -> Any:
         return self._finish(self._array[indices])

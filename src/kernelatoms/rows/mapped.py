@@ -55,7 +55,7 @@ class MappedRows(RowSource):
         super().__init__(parent.n_rows, n_features, parent.dtype if dtype is None else dtype, names)
         self.parent, self.function = parent, function
         self._waits_for_data = parent._waits_for_data
-        self._one_by_one = parent._one_by_one
+        self.one_by_one = parent.one_by_one
 
     @property
     def default_block_rows(self) -> int:

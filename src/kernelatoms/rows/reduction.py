@@ -58,8 +58,8 @@ def reduce(
         n_workers = min(n_workers, n_blocks)
     with Prefetch(all_pieces, 1, source._waits_for_data) as pieces:
         shared = _Pass(pieces, source._finish, work, block_rows, add, max_at_once or 2 * n_workers)
-        if n_workers <= 1 or source._one_by_one:
-            with one_blas_thread(not source._one_by_one):
+        if n_workers <= 1 or source.one_by_one:
+            with one_blas_thread(not source.one_by_one):
                 shared.take_part()
         else:
             each(lambda _: shared.take_part(), range(n_workers))

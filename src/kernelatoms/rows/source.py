@@ -69,7 +69,7 @@ class RowSource:
     #: Whether a thread reads ahead: not where blocks are views.
     _waits_for_data = True
     #: Whether blocks are worked on one after another: those of a device.
-    _one_by_one = False
+    one_by_one = False
 
     def __init__(
         self,
