@@ -6,12 +6,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernelatoms.estimators.base import Estimator
 from kernelatoms.estimators.devices.border import learn
-from kernelatoms.estimators.validation import (
-    check_count,
-    check_real,
-    validate_labelled,
-    validate_new,
-)
+from kernelatoms.estimators.training_rows import validate_labelled
+from kernelatoms.estimators.validation import check_count, check_real, validate_new
 
 
 class SubspaceClassifier(ClassifierMixin, Estimator):

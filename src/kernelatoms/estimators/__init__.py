@@ -6,7 +6,8 @@
 - ``registry``: the table of all estimators.
 - ``base``: ``Estimator`` and its fitted state; ``Transformer``.
 - ``presets``: ``PRESETS``, ``make_preset``, ``default_preset``: pipelines for kinds of data.
-- ``validation``: checks of rows, labels and arguments, before work starts.
+- ``validation``: checks of arguments and of rows to code, before work starts; ``training_rows``: of
+  rows to learn from, with labels and weights.
 - ``kept``: how ``fit`` and its passes speak with a ``Checkpoint``; ``fit_identity``: what tells two
   calls of ``fit`` apart.
 - ``state_checks``: checks of fitted attributes, which may come from a file.

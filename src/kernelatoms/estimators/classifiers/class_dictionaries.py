@@ -38,13 +38,12 @@ from kernelatoms.estimators.state_checks import (
     require_lists_of_rows,
     require_number,
 )
+from kernelatoms.estimators.training_rows import validate_batch, validate_weighted
 from kernelatoms.estimators.validation import (
     check_choice,
     check_complete,
     check_count,
-    validate_batch,
     validate_new,
-    validate_weighted,
 )
 from kernelatoms.features.coordinates import check_training_kernel
 from kernelatoms.learning.runs import Run, run_all, run_routed

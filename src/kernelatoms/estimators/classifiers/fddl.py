@@ -18,13 +18,8 @@ from kernelatoms.estimators.classifiers.supervised import SupervisedDictionary
 from kernelatoms.estimators.inspection.explanation import Explanation, codes_of_best, explain_codes
 from kernelatoms.estimators.learners.base import PassReporter
 from kernelatoms.estimators.state_checks import require_floats, require_number
-from kernelatoms.estimators.validation import (
-    check_choice,
-    check_count,
-    check_real,
-    clip_count,
-    validate_labelled,
-)
+from kernelatoms.estimators.training_rows import validate_labelled
+from kernelatoms.estimators.validation import check_choice, check_count, check_real, clip_count
 from kernelatoms.features.memory import check_fits
 from kernelatoms.learning.fddl import (
     DrawnProblem,

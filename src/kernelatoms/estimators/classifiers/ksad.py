@@ -30,13 +30,13 @@ from kernelatoms.estimators.state_checks import (
     require_number,
     require_rows,
 )
+from kernelatoms.estimators.training_rows import validate_labelled
 from kernelatoms.estimators.validation import (
     check_choice,
     check_count,
     check_real,
     clip_count,
     refuse_unused,
-    validate_labelled,
 )
 from kernelatoms.features.memory import check_fits
 from kernelatoms.learning.ksad import (

@@ -27,7 +27,8 @@ from kernelatoms.estimators.state_checks import (
     require_floats,
     require_rows,
 )
-from kernelatoms.estimators.validation import check_choice, check_real, validate_labelled
+from kernelatoms.estimators.training_rows import validate_labelled
+from kernelatoms.estimators.validation import check_choice, check_real
 from kernelatoms.features.coordinates import check_training_kernel
 from kernelatoms.features.memory import check_fits
 from kernelatoms.features.projections import IdentityProjection, Projection, make_projection

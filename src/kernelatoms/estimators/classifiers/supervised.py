@@ -28,7 +28,8 @@ from kernelatoms.estimators.state_checks import (
     require_floats,
     require_rows,
 )
-from kernelatoms.estimators.validation import check_count, check_real, clip_count, validate_labelled
+from kernelatoms.estimators.training_rows import validate_labelled
+from kernelatoms.estimators.validation import check_count, check_real, clip_count
 from kernelatoms.features.memory import check_fits
 from kernelatoms.learning.ksvd import (
     KSVDUpdate,

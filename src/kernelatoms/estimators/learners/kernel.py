@@ -36,15 +36,13 @@ from kernelatoms.estimators.maps.kernel_choice import KernelChoice, without_cont
 from kernelatoms.estimators.maps.linearizer import KernelLinearizer
 from kernelatoms.estimators.maps.map_learner import mapped_rows
 from kernelatoms.estimators.state_checks import require_count
+from kernelatoms.estimators.training_rows import in_type, refuse_precomputed, training_rows
 from kernelatoms.estimators.validation import (
     check_any,
     check_choice,
     check_dictionary,
     check_real,
     check_row_numbers,
-    in_type,
-    refuse_precomputed,
-    training_rows,
 )
 from kernelatoms.features.coordinates import (
     Coordinates,

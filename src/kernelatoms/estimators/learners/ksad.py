@@ -30,15 +30,17 @@ from kernelatoms.estimators.learners.kernel_atoms import (
 from kernelatoms.estimators.maps.linearizer import SOLVERS, KernelLinearizer
 from kernelatoms.estimators.maps.map_learner import DEFAULT_ATOMS, MapLearner, mapped_rows
 from kernelatoms.estimators.state_checks import check_learner_state, check_moments, require_number
+from kernelatoms.estimators.training_rows import (
+    refuse_precomputed,
+    training_rows,
+    validate_training,
+)
 from kernelatoms.estimators.validation import (
     check_choice,
     check_complete,
     check_dictionary,
     check_real,
     check_row_numbers,
-    refuse_precomputed,
-    training_rows,
-    validate_training,
 )
 from kernelatoms.features.expansion import Expansion
 from kernelatoms.learning.loop import block_rows, learn_batch

@@ -36,6 +36,7 @@ from kernelatoms.estimators.state_checks import (
     require_floats,
     require_number,
 )
+from kernelatoms.estimators.training_rows import in_float64, training_rows, validate_training
 from kernelatoms.estimators.validation import (
     check_choice,
     check_complete,
@@ -43,10 +44,7 @@ from kernelatoms.estimators.validation import (
     check_dictionary,
     check_real,
     clip_count,
-    in_float64,
     refuse_unused,
-    training_rows,
-    validate_training,
 )
 from kernelatoms.features.expansion import Expansion
 from kernelatoms.features.preimage import decode_rows

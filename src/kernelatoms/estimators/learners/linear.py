@@ -41,6 +41,7 @@ from kernelatoms.estimators.state_checks import (
     require_count,
     require_floats,
 )
+from kernelatoms.estimators.training_rows import training_rows
 from kernelatoms.estimators.validation import (
     FLOATS,
     check_any,
@@ -49,7 +50,6 @@ from kernelatoms.estimators.validation import (
     check_count,
     check_dictionary,
     check_real,
-    training_rows,
 )
 from kernelatoms.learning.gradients import project_to_ball
 from kernelatoms.learning.ksvd import KSVDSums, KSVDUpdate, sums_of_uses

@@ -14,6 +14,7 @@ from kernelatoms.estimators.devices.border import at_once, by_rows, learn
 from kernelatoms.estimators.devices.conversion import enter, to_machine
 from kernelatoms.estimators.maps.kernel_choice import KernelChoice, kernel_on
 from kernelatoms.estimators.state_checks import check_features, require_count, require_floats
+from kernelatoms.estimators.training_rows import validate_training
 from kernelatoms.estimators.validation import (
     FLOATS,
     check_any,
@@ -25,7 +26,6 @@ from kernelatoms.estimators.validation import (
     clip_count,
     refuse_unused,
     validate_new,
-    validate_training,
 )
 from kernelatoms.features.coordinates import (
     Eigensolver,
