@@ -29,6 +29,8 @@ _STRIPE = 8
 # A chunk has this many users of an atom at least, in the mean, and this many of their numbers: some
 # microseconds, which is what a meeting costs.
 _FEWEST_USERS, _FEWEST_NUMBERS, _MOST_CHUNKS = 8, 1 << 13, 16
+# Threads share chunks from this number on: fewer are done sooner than threads have met.
+_FEWEST_TO_SHARE = 8
 
 
 @jit(fastmath=True)
@@ -212,7 +214,7 @@ def sweep_atoms(
     n_chunks = _n_chunks(indices.size, n_atoms, n_features)
     users = _users_of_atoms(indices, n_atoms, n_chunks)
     sums = np.empty((2, n_chunks, n_features + 1), dictionary.dtype)
-    wanted = gang_size(n_chunks)
+    wanted = gang_size(n_chunks) if n_chunks >= _FEWEST_TO_SHARE else 1
     # One call for all, unless it takes so long that Ctrl-C must be able to end it in between.
     n_calls = 1 + indices.size * n_features // (_LONG_SWEEP * wanted)
     step = max(-(-n_atoms // n_calls), 1)
