@@ -135,6 +135,7 @@ class Range:
 
     def prepare(self, name: str) -> None:
         """Run a scenario to its end, without a checkpoint."""
+        self._clear()  # of what another scenario has left
         process = self._start(name, with_checkpoint=False)
         start = time.perf_counter()
         self._finish(name, process)
