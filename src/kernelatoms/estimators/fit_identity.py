@@ -18,6 +18,7 @@ from kernelatoms.estimators.devices.border import fitted_names
 from kernelatoms.estimators.devices.conversion import as_numpy, is_tensor, place_of
 from kernelatoms.estimators.devices.use_device import chosen_device
 from kernelatoms.rows import RowSource
+from kernelatoms.rows.numbers import checksum
 
 # They say what transform returns.
 _WITHOUT_PART = ("sparse_output",)
@@ -71,8 +72,7 @@ def array_identity(data: Any) -> dict[str, Any]:
     crc = 0
     step = max(1, (1 << 24) // max(1, array[:1].nbytes)) if array.ndim else 1
     for start in range(0, len(array) if array.ndim else 1, step):  # no copy of it all
-        part = np.ascontiguousarray(array[start : start + step] if array.ndim else array)
-        crc = zlib.crc32(part.reshape(-1).view(np.uint8).data, crc)
+        crc = checksum(array[start : start + step] if array.ndim else array, crc)
     return {**told, "crc32": crc}
 
 

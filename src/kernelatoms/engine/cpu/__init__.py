@@ -72,7 +72,6 @@ from kernelatoms.engine.cpu.threads import (
 from kernelatoms.engine.cpu.values import (
     Spread,
     all_finite,
-    checksum,
     count_values,
     holds_nan,
     map_rows,

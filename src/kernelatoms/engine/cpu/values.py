@@ -6,7 +6,6 @@ that. Blocks depend on the data alone, and so do the bits of sums.
 See docs/decisions/003-one-thread-pool.md.
 """
 
-import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -74,13 +73,6 @@ def count_values(values: NDArray[np.integer], n: int) -> NDArray[np.intp]:
 
     found = _each_block(counts, values) or [counts(values)]
     return found[0] if len(found) == 1 else np.sum(found, axis=0, dtype=np.intp)
-
-
-def checksum(X: Array) -> int:
-    """Return a CRC of the CRCs of blocks of rows."""
-    X = np.ascontiguousarray(X)
-    found = _each_block(lambda block: zlib.crc32(block.reshape(-1).view(np.uint8).data), X)
-    return zlib.crc32(np.array(found, np.uint32).data)
 
 
 def _each_block(look: Callable[[Array], Result], X: Array) -> list[Result]:

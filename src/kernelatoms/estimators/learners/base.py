@@ -1,7 +1,6 @@
 """What dictionary learners share: ``fit``, plain functions of a learner, and callbacks."""
 
 import json
-import zlib
 from collections.abc import Callable
 from typing import Any, Self
 
@@ -28,6 +27,7 @@ from kernelatoms.learning.missing import fill_by_means
 from kernelatoms.learning.runs import Run, run
 from kernelatoms.learning.state import LearnerState, atoms_from_sums, draw_rows
 from kernelatoms.rows import ArrayRows, RowSource
+from kernelatoms.rows.numbers import checksum
 from kernelatoms.similarity.base import check_flag
 
 #: What to do with a source of rows where a batch is asked for.
@@ -330,8 +330,8 @@ def fingerprint(X: Any, weights: NDArray[np.float64] | None = None) -> tuple[Any
     if isinstance(X, RowSource) and not isinstance(X, ArrayRows):
         return ("source", json.dumps(X.identity(), sort_keys=True))
     X = X.collect() if isinstance(X, RowSource) else X
-    array = np.ascontiguousarray(to_numpy(X))
-    return array.shape, array.dtype.str, zlib.crc32(array.reshape(-1).view(np.uint8).data)
+    array = to_numpy(X)
+    return array.shape, array.dtype.str, checksum(array)
 
 
 def last_state(learner: Any) -> LearnerState:
