@@ -197,7 +197,7 @@ def test_classes_learn_in_one_pass_as_each_by_itself(rng):
         return state
 
     runs = [learning(ClassRows(source, labels, c)) for c in range(3)]
-    states = run_routed(runs, source, labels)
+    states = run_routed(runs, source)
     assert source.n_passes <= 1 + 5 + 5  # to draw, to learn, and for dead atoms, if there are any
     for c, state in enumerate(states):
         own = learned_alone(X[labels == c])
@@ -217,7 +217,10 @@ def test_rows_are_routed_to_their_class(seed, n, n_classes):
     labels, X = rng.integers(0, n_classes, n), rng.standard_normal((n, 2))
     wanted = np.unique(labels)[: n_classes - 1] if len(np.unique(labels)) > 1 else np.unique(labels)
     works = {int(c): lambda rows, start: [(start, rows)] for c in wanted}
-    for c, parts in reduce_routed(Fetched(X), labels, works).items():
+    source = Fetched(X)
+    classes = [(ClassRows(source, labels, c), work) for c, work in works.items()]
+    sums = reduce_routed(source, classes)
+    for c, parts in zip(works, sums, strict=True):
         rows = np.concatenate([rows for _, rows in parts])
         np.testing.assert_array_equal(rows, X[labels == c])
         starts = np.cumsum([0] + [len(rows) for _, rows in parts])[:-1]

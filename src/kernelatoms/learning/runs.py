@@ -161,7 +161,7 @@ def run_all(runs: Iterable[Run], like: Array) -> list[Any]:
     return crew.returned
 
 
-def run_routed(runs: Iterable[Run], source: RowSource, labels: NDArray[np.intp]) -> list[Any]:
+def run_routed(runs: Iterable[Run], source: RowSource) -> list[Any]:
     """Let one run per class learn, whose rows are those of the class in a source.
 
     What several runs wait for is read in one pass over the source.
@@ -173,7 +173,7 @@ def run_routed(runs: Iterable[Run], source: RowSource, labels: NDArray[np.intp])
             crew.go_on(number, learning, None)
         while crew.waiting:
             some = {number: request for number, (_, request) in crew.waiting.items()}
-            answers = _answers(some, source, labels)
+            answers = _answers(some, source)
             for number, result in answers.items():
                 crew.go_on(number, crew.waiting[number][0], result)
     finally:
@@ -205,9 +205,7 @@ class _Crew:
             learning.close()
 
 
-def _answers(
-    requests: dict[int, Any], source: RowSource, labels: NDArray[np.intp]
-) -> dict[int, Any]:
+def _answers(requests: dict[int, Any], source: RowSource) -> dict[int, Any]:
     """Answer requests of one kind, of several classes in one pass over their source."""
     kind = type(next(iter(requests.values())))
     some = {number: request for number, request in requests.items() if type(request) is kind}
@@ -221,11 +219,10 @@ def _answers(
         rows = source.take(np.concatenate(wanted))
         parts = np.split(rows, np.cumsum([len(indices) for indices in wanted])[:-1])
         return {number: routed[number][1](part) for number, part in zip(some, parts, strict=True)}
-    works = {
-        routed[number][0].label: _after(routed[number][1], one.work) for number, one in some.items()
-    }
-    sums = reduce_routed(source, labels, works)
-    return {number: sums[routed[number][0].label] for number in some}
+    works = [
+        (routed[number][0], _after(routed[number][1], one.work)) for number, one in some.items()
+    ]
+    return dict(zip(some, reduce_routed(source, works), strict=True))
 
 
 def _routed(rows: RowSource, source: RowSource) -> Any:

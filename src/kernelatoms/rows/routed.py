@@ -1,6 +1,6 @@
 """Rows of one class of a source, and a pass over the rows of all classes at once."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -72,48 +72,41 @@ def class_behind(rows: RowSource) -> tuple[ClassRows, Callable[[Any], Any]] | No
     return of_class, lambda block: rows.function(inner(block))
 
 
-def reduce_routed(
-    source: RowSource, labels: NDArray[np.intp], works: Mapping[int, Work]
-) -> dict[int, Any]:
-    """Return the sum over the rows of each class, read in one pass.
+def reduce_routed(source: RowSource, works: Sequence[tuple[ClassRows, Work]]) -> list[Any]:
+    """Return the sum over the rows of each of some classes of a source, read in one pass.
 
     Parameters
     ----------
     source : RowSource
         The rows.
-    labels : int array of shape (n_rows,)
-        The number of the class of every row.
-    works : mapping
-        For some classes ``work(block, start)``, whose results add up; ``start`` counts rows of the
-        class.
+    works : sequence of (ClassRows, callable)
+        The rows of a class and ``work(block, start)``, whose results add up; ``start`` counts rows
+        of the class.
 
     Returns
     -------
-    dict
-        The sums by class, added along the tree over the blocks of the source.
+    list
+        The sums, added along the tree over the blocks of the source.
     """
-    members = {label: np.flatnonzero(labels == label) for label in works}
 
     def work(block: Any, start: int) -> dict[int, Any]:
-        own = labels[start : start + len(block)]
         found = {}
-        for label, of_class in works.items():
-            rows = np.flatnonzero(own == label)
-            if len(rows):
-                first = int(np.searchsorted(members[label], start))
-                found[label] = of_class(block[rows], first)
+        for number, (rows, of_class) in enumerate(works):
+            first, last = np.searchsorted(rows.members, [start, start + len(block)])
+            if last > first:
+                found[number] = of_class(block[rows.members[first:last] - start], int(first))
         return found
 
     n_bytes = (source.n_features or 1) * source.dtype.itemsize
-    total: dict[int, Any] = source.reduce(
-        work, block_rows=max(1, _BLOCK_BYTES // n_bytes), add=_added
-    )
-    return total
+    total = source.reduce(work, block_rows=max(1, _BLOCK_BYTES // n_bytes), add=_added)
+    return [total[number] for number in range(len(works))]
 
 
 def _added(left: dict[int, Any], right: dict[int, Any]) -> dict[int, Any]:
     """Return sums by class, of classes that may be in one of two places alone."""
-    return {
-        label: left[label] + right[label] if label in left and label in right else one
-        for label, one in (left | right).items()
-    }
+    for number, one in right.items():
+        if number in left:
+            left[number] += one
+        else:
+            left[number] = one
+    return left

@@ -231,7 +231,7 @@ class ClassDictionaryClassifier(CodeClassifier, CallbackSupportMixin, Estimator)
 
         runs = [learn_class(c) for c in range(n_classes)]
         if is_source:
-            self.dictionaries_ = run_routed(runs, X, labels)
+            self.dictionaries_ = run_routed(runs, X)
         else:
             self.dictionaries_ = run_all(runs, like=X)
             self._calibrate(X, labels)
