@@ -78,11 +78,12 @@ class Estimator(BaseEstimator):
 
         A subclass says how it learns; others need all rows in memory.
         """
-        n_bytes = float(source.n_rows or 0) * (source.n_features or 1) * source.dtype.itemsize
+        n_rows = source.count() if source.is_distributed else source.n_rows or 0
+        n_bytes = float(n_rows) * (source.n_features or 1) * source.dtype.itemsize
         size = f" ({gib(n_bytes)})" if n_bytes else ""
         raise TypeError(
             f"{type(self).__name__} needs all rows in memory{size}, and X is a source of rows. "
-            f"{self._instead_of_sources}; or give X.collect(), if it fits in memory."
+            f"{self._instead_of_sources}; or give {source.how_to_collect}, if it fits in memory."
         )
 
     def _leave_devices(self) -> None:

@@ -192,7 +192,7 @@ def refuse_precomputed(estimator: Any, source: RowSource) -> None:
     if estimator._precomputed:
         raise ValueError(
             "kernel='precomputed' needs k(train, train) in memory, and X is a source of rows: "
-            f"give X.collect(), or use {type(estimator).__name__} with the kernel itself."
+            f"give {source.how_to_collect}, or use {type(estimator).__name__} with the kernel itself."
         )
 
 

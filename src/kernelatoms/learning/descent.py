@@ -16,10 +16,11 @@ from typing import NamedTuple
 import numpy as np
 
 from kernelatoms.coding.pursuits import Pursuit
-from kernelatoms.engine import Array, machine
+from kernelatoms.engine import Array
 from kernelatoms.features.linear_algebra import OVERFLOW
 from kernelatoms.learning.gradients import Gradient, GradientStep
 from kernelatoms.learning.loop import (
+    CodeAndSum,
     PassObserver,
     Problems,
     block_rows,
@@ -27,7 +28,6 @@ from kernelatoms.learning.loop import (
     has_moved_little,
     replace_dead_atoms,
 )
-from kernelatoms.learning.pass_sums import PassSums
 from kernelatoms.learning.runs import Run, SumRequest, TakeRequest
 from kernelatoms.learning.state import LearnerState
 from kernelatoms.rows import RowSource
@@ -115,11 +115,5 @@ def _pass_request(
     problems: Problems, rows: RowSource, pursuit: Pursuit, update: GradientStep, atoms: Array
 ) -> SumRequest:
     """Return the request for all that a pass needs to know."""
-    with machine(atoms).one_blas_thread():
-        problem_of = problems(atoms, rows.count())
-
-    def work(block: Array, start: int) -> PassSums:
-        codes = pursuit(problem_of(block))
-        return PassSums.of(update.sums(block, codes, atoms), codes, start)
-
+    work = CodeAndSum(problems, rows.count(), pursuit, update, atoms)
     return SumRequest(rows, work, block_rows(rows, len(atoms)))

@@ -13,6 +13,7 @@ stale codes. So every pass codes anew, and the state keeps the best pass.
 See docs/decisions/032-fresh-codes.md and docs/decisions/042-blocks-and-sums.md.
 """
 
+import threading
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Protocol
@@ -20,6 +21,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelatoms.coding.codes import Codes
 from kernelatoms.coding.problem import CodingProblem
 from kernelatoms.coding.pursuits import Pursuit
 from kernelatoms.engine import Array, machine, to_numpy
@@ -134,18 +136,10 @@ def _sum_up(
     weights: NDArray[np.float64] | None,
 ) -> Run:
     """Do a pass as a reduction over blocks of rows."""
-    n_rows, coded_over = rows.count(), state.dictionary
-    with machine(coded_over).one_blas_thread():
-        problem_of = problems(coded_over, n_rows)
-
-    def work(block: Array, start: int) -> PassSums:
-        codes = pursuit(problem_of(block))
-        if weights is None:
-            return PassSums.of(update.sums(block, codes, coded_over), codes, start)
-        own = weights[start : start + len(block)]
-        return PassSums.of(*weighted_sums(update, block, codes, coded_over, own), start)
-
-    total = yield SumRequest(rows, work, block_rows(rows, len(coded_over)))
+    coded_over = state.dictionary
+    work = CodeAndSum(problems, rows.count(), pursuit, update, coded_over)
+    beside = () if weights is None else (weights,)
+    total = yield SumRequest(rows, work, block_rows(rows, len(coded_over)), beside)
     check_squares(total.sums.energy, rows)
     result = yield UpdateRequest(update, (total.sums, state.dictionary))
     unused = state.record_pass(result.dictionary, result.objective, total.uses, result.sums)
@@ -154,8 +148,59 @@ def _sum_up(
     if len(worst):
         signals = yield TakeRequest(rows, worst)
         with machine(coded_over).one_blas_thread():
-            signals = fill_by_codes(signals, lambda: pursuit(problem_of(signals)), coded_over)
+            signals = fill_by_codes(signals, lambda: work.codes(signals), coded_over)
         replace_dead_atoms(state, unused[: len(worst)], signals, update)
+
+
+class CodeAndSum:
+    """The work of a pass on a block: code its rows, sum up what the update needs.
+
+    It may be sent to another process, which computes anew what the dictionary leads to (its Gram
+    matrix, say): that is larger than the dictionary.
+
+    Parameters
+    ----------
+    problems : callable
+        As in ``passes``.
+    n_rows : int
+        How many rows the pass has.
+    pursuit : Pursuit
+        How rows are coded.
+    update : AdditiveUpdate
+        What sums up.
+    dictionary : array of shape (n_atoms, n_features)
+        The atoms.
+    """
+
+    def __init__(
+        self, problems: Problems, n_rows: int, pursuit: Pursuit, update: Any, dictionary: Array
+    ) -> None:
+        self._problems, self._n_rows, self._pursuit = problems, n_rows, pursuit
+        self._update, self._dictionary = update, dictionary
+        self._problem_of: Callable[[Array], CodingProblem] | None = None
+        self._lock = threading.Lock()
+
+    def __reduce__(self) -> Any:
+        parts = self._problems, self._n_rows, self._pursuit, self._update, self._dictionary
+        return type(self), parts
+
+    def codes(self, block: Array) -> Codes:
+        """Return the codes of a block."""
+        with self._lock:  # the first thread poses the problem for all
+            if self._problem_of is None:
+                with machine(self._dictionary).one_blas_thread():
+                    self._problem_of = self._problems(self._dictionary, self._n_rows)
+        return self._pursuit(self._problem_of(block))
+
+    def __call__(
+        self, block: Array, start: int, weights: NDArray[np.float64] | None = None
+    ) -> PassSums:
+        """Return what a block tells, whose first row has the number ``start``."""
+        codes = self.codes(block)
+        if weights is None:
+            return PassSums.of(self._update.sums(block, codes, self._dictionary), codes, start)
+        sums = weighted_sums(self._update, block, codes, self._dictionary, weights)
+        return PassSums.of(*sums, start)
 
 
 def _look_at_all(

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from kernelatoms.coding.codes import Codes
 from kernelatoms.engine import Array, machine
 from kernelatoms.rows import RowSource
-from kernelatoms.rows.routed import Work, class_behind, reduce_routed
+from kernelatoms.rows.routed import Work, class_behind, reduce_routed, with_values
 
 
 class UpdateResult(NamedTuple):
@@ -80,15 +80,19 @@ class BatchUpdate(Update, Protocol):
 
 
 class SumRequest(NamedTuple):
-    """Waits for the sum of ``work(block, start)`` over blocks of rows."""
+    """Waits for the sum of ``work(block, start, *values)`` over blocks of rows."""
 
     rows: RowSource
     work: Work
     block_rows: int
+    #: Values of every row, which ``work`` is called with, too.
+    beside: tuple[NDArray[Any], ...] = ()
 
     def answer(self) -> Any:
         """Return the sum."""
-        return self.rows.reduce(self.work, block_rows=self.block_rows, add=operator.iadd)
+        return self.rows.reduce(
+            self.work, block_rows=self.block_rows, add=operator.iadd, beside=self.beside
+        )
 
 
 class TakeRequest(NamedTuple):
@@ -220,7 +224,8 @@ def _answers(requests: dict[int, Any], source: RowSource) -> dict[int, Any]:
         parts = np.split(rows, np.cumsum([len(indices) for indices in wanted])[:-1])
         return {number: routed[number][1](part) for number, part in zip(some, parts, strict=True)}
     works = [
-        (routed[number][0], _after(routed[number][1], one.work)) for number, one in some.items()
+        (routed[number][0], _after(routed[number][1], with_values(one.work, one.beside)))
+        for number, one in some.items()
     ]
     return dict(zip(some, reduce_routed(source, works), strict=True))
 

@@ -56,6 +56,28 @@ class MappedRows(RowSource):
         self.parent, self.function = parent, function
         self._waits_for_data = parent._waits_for_data
         self.one_by_one = parent.one_by_one
+        self.is_distributed = parent.is_distributed
+        self.how_to_collect = parent.how_to_collect
+
+    @property
+    def row_chunks(self) -> tuple[int, ...] | None:  # type: ignore[override]
+        """The chunks of the rows that the function is applied to."""
+        return self.parent.row_chunks
+
+    @property
+    def bytes_moved(self) -> int:  # type: ignore[override]
+        """How much passes over these rows have sent."""
+        return self.parent.bytes_moved
+
+    def plan(self, n_atoms: int, n_features: int, n_dictionaries: int = 1) -> None:
+        """Log what passes will do, where rows are distributed.
+
+        Parameters
+        ----------
+        n_atoms, n_features, n_dictionaries : int
+            As in ``RowSource.plan``.
+        """
+        self.parent.plan(n_atoms, n_features, n_dictionaries)
 
     @property
     def default_block_rows(self) -> int:
@@ -83,6 +105,28 @@ class MappedRows(RowSource):
             "n_features": self.n_features,
             "dtype": self.dtype.name,
         }
+
+    def reduce(self, work: Callable[..., Any], **options: Any) -> Any:
+        """Return the sum of work on blocks of what the function returns, where the rows are.
+
+        Parameters
+        ----------
+        work : callable
+            As in ``RowSource.reduce``.
+        **options
+            Its further arguments.
+
+        Returns
+        -------
+        object
+            The sum.
+        """
+        function = self.function
+
+        def of_block(block: Any, start: int, *beside: Any) -> Any:
+            return work(function(block), start, *beside)
+
+        return self.parent.reduce(of_block, **options)
 
     def _read(self, block_rows: int) -> Iterator[Any]:
         return self.parent._pieces(block_rows)

@@ -43,6 +43,7 @@ def open_rows(
           ``.parquet``, ``.arrow``, ``.feather``, ``.csv``, ``.tsv``, ``.safetensors``, a folder
           ``.zarr``. Files of a pattern are sorted by name, ``part-2`` before ``part-10``;
         - arrays, memory maps, sparse matrices, data frames, arrays of zarr;
+        - Dask arrays and data frames, which are worked on where their chunks lie;
         - objects that can be iterated over again and again and yield rows, blocks or dicts, as data
           sets of Hugging Face do. A generator gives its rows once: pass its blocks to
           ``partial_fit``.
@@ -99,6 +100,10 @@ def open_rows(
         if label is None and columns is None and drop is None and dtype is None:
             return rows
         raise ValueError("The rows are open already; give label, columns, drop or dtype once.")
+    if is_dask(rows):
+        from kernelatoms.rows.dask.source import DaskRows
+
+        return DaskRows(rows, label, columns=columns, drop=drop, dtype=dtype)
     if hasattr(rows, "__arrow_c_stream__"):
         return TableRows([TableInMemory(rows)], label=label, **tables)
     if isinstance(rows, list | tuple) and not (rows and isinstance(rows[0], Mapping)):
@@ -112,6 +117,11 @@ def open_rows(
             "that yields rows each time it is iterated over."
         )
     return IterableRows(rows, label=label, **tables)
+
+
+def is_dask(rows: Any) -> bool:
+    """Whether rows are a Dask array or data frame; Dask is not imported."""
+    return hasattr(rows, "__dask_graph__") and type(rows).__module__.startswith("dask")
 
 
 def _from_arrays(rows: Any, label: Any, columns: Any, drop: Any, dtype: Any) -> RowSource | None:

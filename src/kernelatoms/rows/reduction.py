@@ -2,12 +2,12 @@
 
 Results are added along a tree whose shape depends on the number of blocks alone, so that the bits
 of the sum do not depend on how many threads there are, or on which block was done first. Sixteen
-neighbours are added from left to right, then sixteen of these sums, and so on (``tree``); a
-scheduler of many machines can add along the same tree.
+neighbours are added from left to right, then sixteen of these sums, and so on (``tree``). Dask adds
+up sums of chunks along a tree of its own (``dask``).
 """
 
 import queue
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from kernelatoms.engine.cpu.threads import (
@@ -23,17 +23,17 @@ from kernelatoms.rows.source import RowSource
 FAN_IN = 16
 
 Add = Callable[[Any, Any], Any]
-Work = Callable[[Any, int], Any]
+Work = Callable[..., Any]
 
 
-def tree(n: int) -> Iterator[list[range]]:
+def tree(n: int, fan_in: int = FAN_IN) -> Iterator[list[range]]:
     """Yield the levels of the tree over ``n`` results: which neighbours are added into one.
 
     >>> list(tree(20))
     [[range(0, 16), range(16, 20)], [range(0, 2)]]
     """
     while n > 1:
-        level = [range(first, min(first + FAN_IN, n)) for first in range(0, n, FAN_IN)]
+        level = [range(first, min(first + fan_in, n)) for first in range(0, n, fan_in)]
         yield level
         n = len(level)
 
@@ -45,6 +45,7 @@ def reduce(
     block_rows: int,
     add: Add | None,
     max_at_once: int | None = None,
+    beside: Sequence[Any] = (),
 ) -> Any:
     """Return the sum of ``work(block, start)`` over the blocks: see ``RowSource.reduce``."""
     if max_at_once is not None and max_at_once < 1:
@@ -57,7 +58,9 @@ def reduce(
     if n_blocks is not None:
         n_workers = min(n_workers, n_blocks)
     with Prefetch(all_pieces, 1, source._waits_for_data) as pieces:
-        shared = _Pass(pieces, source._finish, work, block_rows, add, max_at_once or 2 * n_workers)
+        shared = _Pass(
+            pieces, source._finish, work, block_rows, add, max_at_once or 2 * n_workers, beside
+        )
         if n_workers <= 1 or source.one_by_one:
             with one_blas_thread(not source.one_by_one):
                 shared.take_part()
@@ -81,9 +84,10 @@ class _Pass:
         block_rows: int,
         add: Add | None,
         n_permits: int,
+        beside: Sequence[Any],
     ) -> None:
         self._pieces, self._finish, self._work = pieces, finish, work
-        self._block_rows = block_rows
+        self._block_rows, self._beside = block_rows, beside
         self._permits: queue.SimpleQueue[None] = queue.SimpleQueue()
         for _ in range(max(1, n_permits)):
             self._permits.put(None)
@@ -109,7 +113,9 @@ class _Pass:
                 self._numbers.append(number)
                 block = self._finish(piece)
                 del piece
-                result = self._work(block, number * self._block_rows)
+                start = number * self._block_rows
+                stop = start + block.shape[0]
+                result = self._work(block, start, *(values[start:stop] for values in self._beside))
                 del block
                 if self._sums is None:
                     self._permits.put(None)

@@ -1,7 +1,9 @@
 """Rows of one class of a source, and a pass over the rows of all classes at once."""
 
+import operator
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,10 +12,28 @@ from kernelatoms.rows.mapped import MappedRows
 from kernelatoms.rows.source import RowSource
 
 #: Called with a block of rows and the number of its first row.
-Work = Callable[[Any, int], Any]
+Work = Callable[..., Any]
 
 #: Bytes of the blocks of a pass over the rows of all classes.
 _BLOCK_BYTES = 1 << 23
+
+
+class Classes(NamedTuple):
+    """Of every row the number of its class, below 0 for none, and its place among that class."""
+
+    labels: NDArray[np.intp]
+    places: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, labels: NDArray[np.intp]) -> Self:
+        """Return the classes of rows with these numbers."""
+        order = np.argsort(labels, kind="stable")
+        ordered = labels[order]
+        first = np.flatnonzero(np.diff(ordered, prepend=ordered[:1] - 1))
+        sizes = np.diff(first, append=len(labels))
+        places = np.empty(len(labels), np.intp)
+        places[order] = np.arange(len(labels)) - np.repeat(first, sizes)
+        return cls(labels, places)
 
 
 class ClassRows(RowSource):
@@ -23,20 +43,59 @@ class ClassRows(RowSource):
     ----------
     parent : RowSource
         The source.
-    labels : int array of shape (n_rows,)
+    classes : Classes, or int array of shape (n_rows,)
         The number of the class of every row.
     label : int
         The number of the class.
     """
 
-    def __init__(self, parent: RowSource, labels: NDArray[np.intp], label: int) -> None:
-        self.parent, self.label, self.n_classes = parent, label, int(labels.max()) + 1
-        self.members: NDArray[np.intp] = np.flatnonzero(labels == label)
+    def __init__(self, parent: RowSource, classes: Classes | NDArray[np.intp], label: int) -> None:
+        self.classes = classes if isinstance(classes, Classes) else Classes.of(classes)
+        self.parent, self.label = parent, label
+        self.n_classes = int(self.classes.labels.max()) + 1
+        self.members: NDArray[np.intp] = np.flatnonzero(self.classes.labels == label)
         super().__init__(len(self.members), parent.n_features, parent.dtype, parent.feature_names)
+        self.is_distributed = parent.is_distributed
 
     def identity(self) -> dict[str, Any]:
         """Return the identity of the source, and which class it is."""
         return {"kind": "class", "of": self.parent.identity(), "label": self.label}
+
+    @property
+    def bytes_moved(self) -> int:  # type: ignore[override]
+        """How much passes over the rows of all classes have sent."""
+        return self.parent.bytes_moved
+
+    def plan(self, n_atoms: int, n_features: int, n_dictionaries: int = 1) -> None:
+        """Log what passes over all classes will do; the first class does.
+
+        Parameters
+        ----------
+        n_atoms, n_features, n_dictionaries : int
+            As in ``RowSource.plan``.
+        """
+        if self.label == 0:
+            self.parent.plan(n_atoms, n_features, self.n_classes)
+
+    def reduce(self, work: Work, **options: Any) -> Any:
+        """Return the sum of work on blocks of the class; of Dask, where the rows are.
+
+        Parameters
+        ----------
+        work : callable
+            As in ``RowSource.reduce``.
+        **options
+            Its further arguments.
+
+        Returns
+        -------
+        object
+            The sum.
+        """
+        if not self.is_distributed:
+            return super().reduce(work, **options)
+        routed = self, with_values(work, options.get("beside", ()))
+        return reduce_routed(self.parent, [routed], add=options.get("add", operator.add))[0]
 
     def _read(self, block_rows: int) -> Iterator[Any]:
         """Yield the rows of the class, block by block; of several classes see ``reduce_routed``."""
@@ -69,10 +128,27 @@ def class_behind(rows: RowSource) -> tuple[ClassRows, Callable[[Any], Any]] | No
     if found is None:
         return None
     of_class, inner = found
-    return of_class, lambda block: rows.function(inner(block))
+    function = rows.function
+    return of_class, lambda block: function(inner(block))
 
 
-def reduce_routed(source: RowSource, works: Sequence[tuple[ClassRows, Work]]) -> list[Any]:
+def with_values(work: Work, beside: Sequence[Any]) -> Work:
+    """Return work that knows the values beside its rows, which are all rows of a class."""
+    if not beside:
+        return work
+
+    def of_block(block: Any, start: int) -> Any:
+        stop = start + len(block)
+        return work(block, start, *(values[start:stop] for values in beside))
+
+    return of_block
+
+
+def reduce_routed(
+    source: RowSource,
+    works: Sequence[tuple[ClassRows, Work]],
+    add: Callable[[Any, Any], Any] | None = operator.iadd,
+) -> list[Any]:
     """Return the sum over the rows of each of some classes of a source, read in one pass.
 
     Parameters
@@ -81,32 +157,41 @@ def reduce_routed(source: RowSource, works: Sequence[tuple[ClassRows, Work]]) ->
         The rows.
     works : sequence of (ClassRows, callable)
         The rows of a class and ``work(block, start)``, whose results add up; ``start`` counts rows
-        of the class.
+        of the class. All are of the same ``Classes``.
+    add : callable or None
+        Adds two results; it may change the first one and return it. With None nothing is added.
 
     Returns
     -------
     list
         The sums, added along the tree over the blocks of the source.
     """
+    classes = works[0][0].classes
+    assert all(rows.classes.labels is classes.labels for rows, _ in works)
+    by_label = {rows.label: of_class for rows, of_class in works}
 
-    def work(block: Any, start: int) -> dict[int, Any]:
+    def work(
+        block: Any, _: int, labels: NDArray[np.intp], places: NDArray[np.intp]
+    ) -> dict[int, Any]:
         found = {}
-        for number, (rows, of_class) in enumerate(works):
-            first, last = np.searchsorted(rows.members, [start, start + len(block)])
-            if last > first:
-                found[number] = of_class(block[rows.members[first:last] - start], int(first))
+        for label, of_class in by_label.items():
+            rows = np.flatnonzero(labels == label)
+            if len(rows):
+                found[label] = of_class(block[rows], int(places[rows[0]]))
         return found
 
     n_bytes = (source.n_features or 1) * source.dtype.itemsize
-    total = source.reduce(work, block_rows=max(1, _BLOCK_BYTES // n_bytes), add=_added)
-    return [total[number] for number in range(len(works))]
+    total = source.reduce(
+        work, block_rows=max(1, _BLOCK_BYTES // n_bytes), beside=classes,
+        add=None if add is None else partial(_added, add),
+    )  # fmt: skip
+    return [None if add is None else total[rows.label] for rows, _ in works]
 
 
-def _added(left: dict[int, Any], right: dict[int, Any]) -> dict[int, Any]:
+def _added(
+    add: Callable[[Any, Any], Any], left: dict[int, Any], right: dict[int, Any]
+) -> dict[int, Any]:
     """Return sums by class, of classes that may be in one of two places alone."""
     for number, one in right.items():
-        if number in left:
-            left[number] += one
-        else:
-            left[number] = one
+        left[number] = add(left[number], one) if number in left else one
     return left

@@ -1,7 +1,7 @@
 """``RowSource``: rows, wherever they are, as blocks that can be read again and again."""
 
 import operator
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -70,6 +70,14 @@ class RowSource:
     _waits_for_data = True
     #: Whether blocks are worked on one after another: those of a device.
     one_by_one = False
+    #: Whether ``reduce`` sends its work to where the rows are: those of Dask.
+    is_distributed = False
+    #: How many rows each chunk has, where the chunks are part of what is learned.
+    row_chunks: tuple[int, ...] | None = None
+    #: At most so many bytes have been sent by passes so far.
+    bytes_moved = 0
+    #: How all rows are brought into memory.
+    how_to_collect = "X.collect()"
 
     def __init__(
         self,
@@ -216,13 +224,14 @@ class RowSource:
 
     def reduce(
         self,
-        work: Callable[[Any, int], Any],
+        work: Callable[..., Any],
         *,
         block_rows: int,
         add: Callable[[Any, Any], Any] | None = operator.add,
         max_at_once: int | None = None,
+        beside: Sequence[NDArray[Any]] = (),
     ) -> Any:
-        """Return the sum of ``work(block, start)`` over all blocks.
+        """Return the sum of ``work(block, start, *values)`` over all blocks.
 
         Blocks are worked on by all threads while the next ones are read. The bits of the sum do not
         depend on the number of threads.
@@ -230,8 +239,8 @@ class RowSource:
         Parameters
         ----------
         work : callable
-            Called with every block and the number of its first row, each block by one thread.
-            Calls of the library inside of it run in that thread.
+            Called with every block, the number of its first row and the values beside its rows,
+            each block by one thread. Calls of the library inside of it run in that thread.
         block_rows : int
             Rows per block.
         add : callable or None
@@ -240,6 +249,8 @@ class RowSource:
         max_at_once : int, optional
             At most so many blocks are worked on or wait to be added; for large results. With 1,
             ``work`` runs in the calling thread and may use all threads itself.
+        beside : sequence of arrays of shape (n_rows,)
+            Values of every row, such as its weight.
 
         Returns
         -------
@@ -249,7 +260,20 @@ class RowSource:
         """
         from kernelatoms.rows.reduction import reduce
 
-        return reduce(self, work, block_rows=block_rows, add=add, max_at_once=max_at_once)
+        return reduce(
+            self, work, block_rows=block_rows, add=add, max_at_once=max_at_once, beside=beside
+        )
+
+    def plan(self, n_atoms: int, n_features: int, n_dictionaries: int = 1) -> None:
+        """Log what passes will do and warn of bad chunks, where rows are distributed.
+
+        Parameters
+        ----------
+        n_atoms, n_features : int
+            The size of a dictionary.
+        n_dictionaries : int, default=1
+            How many are learned.
+        """
 
     def __iter__(self) -> Iterator[Any]:
         return self.blocks(self.default_block_rows)

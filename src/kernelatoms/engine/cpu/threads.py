@@ -157,6 +157,21 @@ def _set_blas_threads(library: Any, number: int) -> None:
     free(force=True)
 
 
+@contextmanager
+def alone() -> Iterator[None]:
+    """Let calls of the library from this thread work in it alone, as those inside of ``each`` do.
+
+    For threads that others share work among, such as those of a Dask worker.
+    """
+    before = getattr(_inside, "crew", None)
+    with one_blas_thread():
+        _inside.crew = before or _Crew([], deque())
+        try:
+            yield
+        finally:
+            _inside.crew = before
+
+
 def fair_share(n_rows: int, fewest: int = 512) -> int:
     """Return how many rows a block may have, so that many threads find work.
 

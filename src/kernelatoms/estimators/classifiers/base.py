@@ -27,7 +27,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernelatoms.engine import Array, to_numpy
 from kernelatoms.estimators.base import unnamed
-from kernelatoms.estimators.devices.border import as_labels, by_rows
+from kernelatoms.estimators.devices.border import as_labels, by_rows, collections_entered
 from kernelatoms.estimators.inspection.explanation import Explanation, explain_on_cpu
 from kernelatoms.estimators.state_checks import require_number
 from kernelatoms.estimators.validation import validate_new
@@ -153,6 +153,7 @@ class CodeClassifier(ClassifierMixin):
         float
             Between 0 and 1.
         """
+        X, y, sample_weight = collections_entered(X, y=y, sample_weight=sample_weight)
         predicted: Any = self.predict(X)
         if isinstance(X, RowSource):
             y = X.labels() if y is None else y

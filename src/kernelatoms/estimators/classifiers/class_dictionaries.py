@@ -27,7 +27,7 @@ from kernelatoms.estimators.classifiers.class_learners import (
     make_learners,
     with_kernel_looked_at,
 )
-from kernelatoms.estimators.devices.border import learn, refuse_source
+from kernelatoms.estimators.devices.border import collections_entered, learn, refuse_source
 from kernelatoms.estimators.inspection.explanation import Explanation, codes_of_best, explain_codes
 from kernelatoms.estimators.kept import kept, run_of_class
 from kernelatoms.estimators.learners.base import ONE_BATCH, DictionaryLearner
@@ -48,7 +48,7 @@ from kernelatoms.estimators.validation import (
 from kernelatoms.features.coordinates import check_training_kernel
 from kernelatoms.learning.runs import Run, run_all, run_routed
 from kernelatoms.rows import RowSource
-from kernelatoms.rows.routed import ClassRows
+from kernelatoms.rows.routed import Classes, ClassRows
 from kernelatoms.similarity.base import check_flag
 from kernelatoms.similarity.factory import is_precomputed
 from kernelatoms.similarity.missing import rows_with_missing
@@ -174,6 +174,7 @@ class ClassDictionaryClassifier(CodeClassifier, CallbackSupportMixin, Estimator)
         self
         """
         warm = getattr(self.dictionary, "warm_start", False)
+        X, y, sample_weight = collections_entered(X, y=y, sample_weight=sample_weight)
         with kept(self, X, y, sample_weight, goes_on=warm):
             learn(
                 lambda rows, labels: self._fit(rows, labels, sample_weight), self, X, y=y,
@@ -207,6 +208,7 @@ class ClassDictionaryClassifier(CodeClassifier, CallbackSupportMixin, Estimator)
             if getattr(learner, "warm_start", False) and type(last.get(label)) is type(learner):
                 vars(learner).update(fitted_attributes(last[label]))
         members = [np.flatnonzero(labels == c) for c in range(n_classes)]
+        classes = Classes.of(labels)
         if self._precomputed:
             self.members_, self.mean_energy_ = members, float(np.diagonal(X).mean())
         context = self._init_callback_context(max_subtasks=n_classes, sequential_subtasks=False)
@@ -215,7 +217,7 @@ class ClassDictionaryClassifier(CodeClassifier, CallbackSupportMixin, Estimator)
         def learn_class(c: int) -> Run:
             task = context.subcontext(task_name=f"class {self.classes_[c]}", task_id=c)
             learner = learners[c]
-            rows: Any = ClassRows(X, labels, c) if is_source else X[members[c]]
+            rows: Any = ClassRows(X, classes, c) if is_source else X[members[c]]
             if self._precomputed:
                 rows = rows[:, members[c]]
             task.call_on_fit_task_begin(estimator=self, X=rows)

@@ -16,6 +16,7 @@ See docs/decisions/044-device-border.md.
 """
 
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import MappingProxyType
@@ -42,7 +43,8 @@ from kernelatoms.estimators.devices.conversion import (
 )
 from kernelatoms.estimators.devices.source_columns import note_columns
 from kernelatoms.estimators.devices.use_device import chosen_device, on_the_cpu
-from kernelatoms.rows import RowSource
+from kernelatoms.rows import RowSource, open_rows
+from kernelatoms.rows.opening import is_dask
 
 Arguments = Mapping[str, Any]
 _NONE: Arguments = MappingProxyType({})
@@ -82,7 +84,7 @@ def by_rows(
     frames : bool
         Whether scikit-learn makes data frames of the answer where ``set_output`` asks for them.
     """
-    if isinstance(X, RowSource):
+    if isinstance(X, RowSource) or is_dask(X):
         if frames:
             _refuse_frames(owner, "are read block by block")
         return _by_blocks(work, X, owner, name=name, lines=lines, shared=shared)
@@ -120,8 +122,8 @@ def at_once(
 
     ``work`` looks at a ``RowSource`` block by block itself.
     """
-    if isinstance(X, RowSource):
-        return work(X, **shared)
+    if isinstance(X, RowSource) or is_dask(X):
+        return work(open_rows(X), **shared)
     device = chosen_device()
     if device is None and "torch" not in sys.modules:
         return work(X, **shared)
@@ -154,32 +156,65 @@ def learn(
         if from_nothing:
             for fitted in fitted_names(owner):
                 del vars(owner)[fitted]
+        X, y = collections_entered(X, y=y)
         if isinstance(X, RowSource):
             y = X.labels() if y is None else y
-            source, X = X, owner._from_source(X)
-            if X is not source:  # a sample, whose columns have no names
-                return _learn_from_sample(work, owner, source, X)
-        labels = () if y is _NO_LABELS else (as_labels(y),)
-        device = chosen_device()
-        if device is None and "torch" not in sys.modules:
-            return work(X, *labels)
-        call = _Call(X, owner, name, _NONE, _NONE)
-        if call.has_tensors() or is_tensor(y):
-            return call.learn(lambda rows: work(rows, *labels), y)
-        if device is None or is_device_array(X):
-            return work(X, *labels)
-        stream = streaming.Stream(X, name, owner, device, _NONE, _NONE, learns=True)
-        if stream.is_possible():
-            answer = stream.learn(lambda rows: work(rows, *labels))
-            _convert(owner, lambda value, _: all_to_numpy(value))
-            vars(owner).pop("_fitted_states", None)
-            return all_to_numpy(answer)
-        with on_the_cpu():
-            return work(X, *labels)
+            return _learn_from_source(work, owner, X, y)
+        return _learn_from_rows(work, owner, X, y, name)
+
+
+def _learn_from_rows(work: Callable[..., Any], owner: Any, X: Any, y: Any, name: str) -> Any:
+    """Return what work returns, which sets attributes, where rows or a chosen device are."""
+    labels = () if y is _NO_LABELS else (as_labels(y),)
+    device = chosen_device()
+    if device is None and "torch" not in sys.modules:
+        return work(X, *labels)
+    call = _Call(X, owner, name, _NONE, _NONE)
+    if call.has_tensors() or is_tensor(y):
+        return call.learn(lambda rows: work(rows, *labels), y)
+    if device is None or is_device_array(X):
+        return work(X, *labels)
+    stream = streaming.Stream(X, name, owner, device, _NONE, _NONE, learns=True)
+    if stream.is_possible():
+        answer = stream.learn(lambda rows: work(rows, *labels))
+        _convert(owner, lambda value, _: all_to_numpy(value))
+        vars(owner).pop("_fitted_states", None)
+        return all_to_numpy(answer)
+    with on_the_cpu():
+        return work(X, *labels)
+
+
+def _learn_from_source(work: Callable[..., Any], owner: Any, source: RowSource, y: Any) -> Any:
+    """Return the same of a source, or of what is learned from instead: a sample, say."""
+    X = owner._from_source(source)
+    answer = _learn_from_rows(work, owner, X, y, "X")
+    if X is not source:  # a sample, whose columns have no names
+        note_columns(owner, source)
+    if source.row_chunks is not None:
+        owner.row_chunks_ = np.array(source.row_chunks)
+    return answer
+
+
+def collections_entered(X: Any, **values: Any) -> tuple[Any, ...]:
+    """Return a source for rows in Dask, and arrays for values per row (labels, weights) in Dask.
+
+    Anything else is returned as it is. Values must have the chunks of the rows.
+    """
+    if is_dask(X):
+        X = open_rows(X)
+    entered = []
+    for name, value in values.items():
+        if is_dask(value):
+            value = X.values(value, name) if hasattr(X, "values") else np.asarray(value)
+        entered.append(value)
+    return X, *entered
 
 
 def refuse_source(what: str, X: Any, instead: str) -> None:
     """Refuse a source of rows where rows in memory are needed."""
+    if is_dask(X):
+        raise TypeError(f"{what} needs rows in memory, and got {type(X).__name__} of Dask: give "
+                        "some of them, X[:10].compute() say.")  # fmt: skip
     if isinstance(X, RowSource):
         raise TypeError(f"{what} needs rows in memory, and got a source of rows: {instead}.")
 
@@ -339,13 +374,6 @@ def _refuse_frames(owner: Any, rows_are: str) -> None:
         )
 
 
-def _learn_from_sample(work: Callable[..., Any], owner: Any, source: RowSource, X: Any) -> Any:
-    """Return what is learned from a sample of a source, whose columns may have names."""
-    answer = learn(work, owner, X, from_nothing=False)
-    note_columns(owner, source)
-    return answer
-
-
 def _entered(value: Any, name: str) -> Any:
     """Return a fitted attribute with the engine's arrays for its tensors."""
     if name == "classes_":
@@ -354,9 +382,12 @@ def _entered(value: Any, name: str) -> Any:
 
 
 def _by_blocks(
-    work: Callable[..., Any], X: RowSource, owner: Any, *, name: str, lines: Arguments, **given: Any
-) -> RowSource:
-    """Return the answers for the rows of a source, block by block as they are asked for."""
+    work: Callable[..., Any], X: Any, owner: Any, *, name: str, lines: Arguments, **given: Any
+) -> Any:
+    """Return the answers for the rows of a source, block by block as they are asked for.
+
+    Those for a Dask collection are a lazy Dask array.
+    """
     for line, value in lines.items():
         if np.ndim(value) or is_tensor(value):
             raise ValueError(
@@ -369,10 +400,16 @@ def _by_blocks(
     def answer(block: Any) -> Any:
         return by_rows(work, block, owner, name=name, lines=lines, **given)
 
-    one = next(X.blocks(1), None)
+    in_dask = is_dask(X)
+    X = open_rows(X)
+    if in_dask:  # lazy: no row is looked at
+        one = np.ones((1, X.n_features), X.dtype)
+    else:
+        one = next(X.blocks(1), None)
     if one is None:
         raise ValueError(f"{name} is a source without any rows.")
-    first = answer(one)
+    with _silent(in_dask):
+        first = answer(one)
     if not hasattr(first, "ndim"):
         raise ValueError(
             f"The answer is no array, and {name} is a source of rows: ask for it block by block "
@@ -380,7 +417,19 @@ def _by_blocks(
         )
     if owner is not None and name == "X":
         note_columns(owner, X, reset=False)
+    if in_dask:
+        from kernelatoms.rows.dask.answers import lazy_answers
+
+        return lazy_answers(answer, [X], first[:0], task_name=work.__name__.strip("_"))
     return X.map(answer, first.shape[1] if first.ndim == 2 else None, dtype=first.dtype)
+
+
+@contextmanager
+def _silent(wanted: bool) -> Iterator[None]:
+    with warnings.catch_warnings():
+        if wanted:
+            warnings.simplefilter("ignore")
+        yield
 
 
 def _joined(parts: list[Any]) -> Any:

@@ -1,6 +1,7 @@
 """What dictionary learners share: ``fit``, plain functions of a learner, and callbacks."""
 
 import json
+import time
 from collections.abc import Callable
 from typing import Any, Self
 
@@ -8,12 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.callback import with_callbacks
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import _num_samples
 
 from kernelatoms.coding.problem import CodingProblem
 from kernelatoms.coding.pursuits import OMP, Pursuit
 from kernelatoms.engine import Array, to_numpy
 from kernelatoms.estimators.base import sample_rows, unnamed
-from kernelatoms.estimators.devices.border import learn, refuse_source
+from kernelatoms.estimators.devices.border import collections_entered, learn, refuse_source
 from kernelatoms.estimators.kept import kept, kept_run
 from kernelatoms.estimators.state_checks import (
     check_features,
@@ -63,6 +65,7 @@ class DictionaryLearner:
         -------
         self
         """
+        (X,) = collections_entered(X)
         with kept(self, X, goes_on=self.warm_start):
             learn(lambda rows: run(self._learning(rows)), self, X, from_nothing=not self.warm_start)
         return self
@@ -135,6 +138,7 @@ class WeightedLearner(DictionaryLearner):
         -------
         self
         """
+        X, sample_weight = collections_entered(X, sample_weight=sample_weight)
         with kept(self, X, sample_weight=sample_weight, goes_on=self.warm_start):
             learn(
                 lambda rows: run(self._learning(rows, sample_weight)), self, X,
@@ -302,6 +306,7 @@ def learn_by_passes(
     update = learner._update() if in_memory else learner._update_from_sums()
     if hasattr(update, "take_batch"):
         check_sums_fit(*state.dictionary.shape)
+    rows.plan(*state.dictionary.shape)
     reporter = PassReporter(learner, X, int(learner.max_iter), attributes)
     state = reporter.resumed(state, rows if in_coordinates else None)
     yield from by(
@@ -384,6 +389,7 @@ class PassReporter:
 
     def begin_pass(self) -> None:
         """Tell that a pass starts."""
+        self._began, self._sent = time.perf_counter(), getattr(self._X, "bytes_moved", 0)
         self._pass = self._context.subcontext(task_name="pass")
         self._pass.call_on_fit_task_begin(estimator=self._estimator, X=self._X)
 
@@ -392,7 +398,11 @@ class PassReporter:
         stop: bool = self._pass.call_on_fit_task_end(
             estimator=self._estimator,
             X=self._X,
-            metadata={"objective": state.objective[-1]},
+            metadata={
+                "objective": state.objective[-1],
+                "rows_per_second": _num_samples(self._X) / (time.perf_counter() - self._began),
+                "bytes_moved": getattr(self._X, "bytes_moved", 0) - self._sent,
+            },
             reconstruction_attributes=lambda: self._attributes(state),
         )
         if self._kept is not None:

@@ -113,7 +113,7 @@ class KernelLearner(KernelChoice, WeightedLearner, DictionaryCoder):
     def _from_source(self, source: RowSource) -> RowSource:
         refuse_precomputed(self, source)
         if not isinstance(self.coordinates, KernelLinearizer):
-            n = source.n_rows
+            n = source.count() if source.is_distributed else source.n_rows
             size = "" if n is None else f" ({gib(8.0 * n**2)} for all {n:,} rows)"
             raise ValueError(
                 f"coordinates={self.coordinates!r} needs all rows and their kernel matrix{size} in "
@@ -327,21 +327,22 @@ def _energy_outside(
 ) -> Run:
     """Return what lies outside of the coordinates' span, and is part of every objective; a run."""
 
-    def sums(X: Array, coordinates: Array, start: int = 0) -> Array:
+    def sums(X: Array, coordinates: Array, weights: Array | None = None) -> Array:
         energy = _energies(kernel, X)
         outside = np.maximum(energy - machine(X).squared_norms(coordinates), 0.0)
         if weights is not None:
-            own = np.asarray(weights[start : start + len(X)], like=energy)
+            own = np.asarray(weights, like=energy)
             energy, outside = own * energy, own * outside
         return np.array([float(outside.sum()), float(energy.sum())])
 
     if isinstance(F, MappedRows):
         read = F.function
         outside, energy = yield SumRequest(
-            rows, lambda block, first: sums(block, read(block), first), rows.default_block_rows
-        )
+            rows, lambda block, _, *own: sums(block, read(block), *own), rows.default_block_rows,
+            () if weights is None else (weights,),
+        )  # fmt: skip
     else:
-        outside, energy = sums(rows.collect(), F.collect())
+        outside, energy = sums(rows.collect(), F.collect(), weights)
     return float(outside) if outside > 10 * np.finfo(rows.dtype).eps * energy else 0.0
 
 

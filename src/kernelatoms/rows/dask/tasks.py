@@ -1,0 +1,161 @@
+"""What runs on workers, each task on one chunk, or on sums: plain functions of arrays.
+
+A task uses one thread. A worker runs as many tasks at once as it has threads.
+"""
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelatoms.engine import to_numpy
+from kernelatoms.engine.cpu.threads import alone
+from kernelatoms.rows.arrays import ArrayRows, SparseRows
+from kernelatoms.rows.numbers import checksum, stacked
+from kernelatoms.rows.source import RowSource
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """What a chunk of rows must be: its place among all rows, its columns and their type.
+
+    Parameters
+    ----------
+    what : str
+        What errors call the rows: "X".
+    number : int
+        The number of the chunk, from 0.
+    start, n_rows : int
+        The number of its first row, and how many it has.
+    n_features : int
+        Columns.
+    stored, dtype : dtype
+        The type of its numbers, and the floats that they become.
+    """
+
+    what: str
+    number: int
+    start: int
+    n_rows: int
+    n_features: int
+    stored: np.dtype[Any]
+    dtype: np.dtype[Any]
+
+    def opened(self, rows: Any) -> RowSource:
+        """Return the rows of the chunk as a source; refuse what was not announced."""
+        if type(rows).__module__.partition(".")[0] == "cupy":
+            rows = rows.get()
+        expected = (self.n_rows, self.n_features)
+        if rows.shape != expected or rows.dtype != self.stored:
+            raise ValueError(
+                f"{self} must be of shape {expected} and type {self.stored}, as {self.what} says, "
+                f"but it is of shape {tuple(rows.shape)} and type {rows.dtype}. All chunks must "
+                f"have the same columns and the same type: {self.what}.astype(...), say."
+            )
+        kind = SparseRows if hasattr(rows, "tocsr") else ArrayRows
+        return kind(rows, dtype=self.dtype)
+
+    def __str__(self) -> str:
+        return f"chunk {self.number} of {self.what}"
+
+
+def work_on_chunk(
+    work: Callable[..., Any],
+    rows: Any,
+    chunk: Chunk,
+    block_rows: int,
+    add: Callable[[Any, Any], Any] | None,
+    *beside: NDArray[Any],
+) -> Any:
+    """Return the sum of ``work(block, start, *values)`` over the blocks of a chunk."""
+
+    def of_block(block: Any, first: int, *values: Any) -> Any:
+        return work(block, chunk.start + first, *values)
+
+    with alone(), _Noted(chunk):
+        source = chunk.opened(rows)
+        return source.reduce(of_block, block_rows=block_rows, add=add, beside=beside)
+
+
+def add_sums(add: Callable[[Any, Any], Any] | None, first: Any, *others: Any) -> Any:
+    """Return the sum of neighbours, from left to right, as a new object.
+
+    What a task is given may be needed again, by a task on another worker: ``add`` may change its
+    first argument, which is a copy here.
+    """
+    if add is None:
+        return None
+    with alone():
+        total = copy.deepcopy(first)
+        for one in others:
+            total = add(total, one)
+    return total
+
+
+def answer_chunk(
+    function: Callable[..., Any],
+    none: Any,
+    block_rows: int,
+    chunks: list[Chunk],
+    *rows: Any,
+) -> Any:
+    """Return ``function(block, ...)`` of all blocks of chunks beside each other, in one array.
+
+    ``none`` is the answer for no rows.
+    """
+    with alone(), _Noted(chunks[0]):
+        sources = [chunk.opened(one) for chunk, one in zip(chunks, rows, strict=True)]
+        blocks = zip(*(source.blocks(block_rows) for source in sources), strict=True)
+        found = [function(*some) for some in blocks]
+        n_columns = none.shape[1] if none.ndim == 2 else None
+        return stacked(found, n_columns, none.dtype) if found else none
+
+
+def pick_rows(rows: Any, chunk: Chunk, indices: NDArray[np.intp]) -> Any:
+    """Return some rows of a chunk."""
+    with alone(), _Noted(chunk):
+        return to_numpy_or_csr(chunk.opened(rows).take(indices))
+
+
+def checksum_of(rows: Any, chunk: Chunk) -> int:
+    """Return a checksum of the numbers of a chunk."""
+    crc = 0
+    with alone(), _Noted(chunk):
+        source = chunk.opened(rows)
+        for block in source.blocks(source.default_block_rows):
+            for part in (block.indptr, block.indices, block.data) if is_csr(block) else (block,):
+                crc = checksum(to_numpy(part), crc)
+    return crc
+
+
+def frame_to_array(frame: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return the columns of a data frame as an array, NaN where values are missing."""
+    return frame.to_numpy(dtype=dtype, na_value=np.nan) if len(frame.columns) else np.empty((0, 0))
+
+
+def to_numpy_or_csr(rows: Any) -> Any:
+    """Return rows as a numpy array of their own, or in CSR."""
+    return rows if is_csr(rows) else np.array(to_numpy(rows))
+
+
+def is_csr(rows: Any) -> bool:
+    """Whether rows are sparse."""
+    return hasattr(rows, "indptr")
+
+
+class _Noted:
+    """A context whose errors say which chunk they are about."""
+
+    def __init__(self, chunk: Chunk) -> None:
+        self._chunk = chunk
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
+        if isinstance(error, Exception):
+            last = self._chunk.start + self._chunk.n_rows - 1
+            error.add_note(f"In {self._chunk}, rows {self._chunk.start:,} to {last:,}.")
