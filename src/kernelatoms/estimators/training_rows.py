@@ -4,7 +4,7 @@ import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 from sklearn.utils import check_array, get_tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_y
@@ -192,24 +192,19 @@ def refuse_precomputed(estimator: Any, source: RowSource) -> None:
     if estimator._precomputed:
         raise ValueError(
             "kernel='precomputed' needs k(train, train) in memory, and X is a source of rows: "
-            f"give {source.how_to_collect}, or use {type(estimator).__name__} with the kernel itself."
+            f"give {source.how_to_collect}, or use {type(estimator).__name__} with the kernel "
+            "itself."
         )
 
 
-def in_type(rows: RowSource, some: Array) -> RowSource:
-    """Return rows in the type of some of them, which are all where rows are in memory."""
-    if rows.dtype == some.dtype:
+def in_type(rows: RowSource, dtype: DTypeLike) -> RowSource:
+    """Return rows in a type of floats."""
+    floats = np.dtype(dtype)
+    if rows.dtype == floats:
         return rows
-    return ArrayRows(some) if isinstance(rows, ArrayRows) else in_float64(rows)
-
-
-def in_float64(rows: RowSource) -> RowSource:
-    """Return rows in float64."""
     if isinstance(rows, ArrayRows):
-        return ArrayRows(rows.collect().astype(np.float64, copy=False))
-    return rows.map(
-        lambda block: block.astype(np.float64, copy=False), rows.n_features, dtype=float
-    )
+        return ArrayRows(rows.collect().astype(floats, copy=False))
+    return rows.map(lambda block: block.astype(floats, copy=False), rows.n_features, dtype=floats)
 
 
 def validate_labelled(estimator: Any, X: Any, y: Any) -> tuple[Any, Array, NDArray[np.intp]]:
@@ -226,7 +221,8 @@ def validate_weighted(
 ) -> tuple[Any, Array, NDArray[np.intp], NDArray[np.float64] | None]:
     """Return the same and weights; rows of weight 0 are left out, but for a precomputed kernel."""
     if isinstance(X, RowSource):
-        return _validate_source(estimator, X, y, sample_weight)
+        checked, y, weights = _validate_source(estimator, X, y, sample_weight, reset=True)
+        return checked, *_numbered(y), weights
     X, y, keep, weights = _labelled_rows(estimator, X, y, sample_weight, reset=True)
     lost = np.setdiff1d(y, y[keep])
     if len(lost):
@@ -245,13 +241,13 @@ def validate_weighted(
 
 
 def _validate_source(
-    estimator: Any, source: RowSource, y: Any, sample_weight: Any
-) -> tuple[RowSource, Array, NDArray[np.intp], NDArray[np.float64] | None]:
+    estimator: Any, source: RowSource, y: Any, sample_weight: Any, *, reset: bool
+) -> tuple[RowSource, Array, NDArray[np.float64] | None]:
     if y is None:
         raise ValueError(
             "y is None, and the source has no labels: give y, or open_rows(..., label=...)."
         )
-    checked = checked_source(estimator, source, reset=True)
+    checked = checked_source(estimator, source, reset=reset)
     y = _check_y(y, estimator=estimator)
     if len(y) != checked.count():
         raise ValueError(f"y has {len(y):,} labels, and X has {checked.count():,} rows.")
@@ -260,7 +256,7 @@ def _validate_source(
     if sample_weight is not None:
         weights = check_weights(sample_weight, len(y))
         checked, y, weights = _of_weight(checked, weights), y[weights > 0], weights[weights > 0]
-    return checked, *_numbered(y), weights
+    return checked, y, weights
 
 
 def _numbered(y: Array) -> tuple[Array, NDArray[np.intp]]:
@@ -276,8 +272,11 @@ def _numbered(y: Array) -> tuple[Array, NDArray[np.intp]]:
 
 def validate_batch(
     estimator: Any, X: Any, y: Any, *, reset: bool
-) -> tuple[Array, Array, NDArray[np.intp]]:
+) -> tuple[Any, Array, NDArray[np.intp]]:
     """Return the same of a batch, which may have rows of some classes, or of one, alone."""
+    if isinstance(X, RowSource):
+        checked, y, _ = _validate_source(estimator, X, y, None, reset=reset)
+        return checked, *np.unique(y, return_inverse=True)
     X, y, keep, _ = _labelled_rows(estimator, X, y, None, reset=reset)
     classes, labels = np.unique(y[keep], return_inverse=True)
     return X if keep.all() else X[keep], classes, labels

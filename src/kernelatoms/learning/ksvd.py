@@ -140,11 +140,11 @@ class KSVDSums(LeastSquares):
             for (sums, atoms), (new, norms, _) in zip(given, best, strict=True)
         ]
 
-    def take_batch(
-        self, rows: Array, codes: Codes, dictionary: Array, past: Moments | None, decay: float
+    def add_batch(
+        self, sums: Moments, dictionary: Array, past: Moments | None, decay: float
     ) -> UpdateResult:
-        """Improve a dictionary by a batch and the sums of earlier ones."""
-        return LeastSquares().take_batch(rows, codes, dictionary, past, decay)
+        """Improve a dictionary by the sums of a batch and those of earlier ones."""
+        return LeastSquares().add_batch(sums, dictionary, past, decay)
 
 
 def _overstep(sums: Moments, dictionary: Array, solution: Array) -> UpdateResult:

@@ -16,7 +16,7 @@ See docs/decisions/032-fresh-codes.md and docs/decisions/042-blocks-and-sums.md.
 import threading
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,7 @@ from kernelatoms.coding.problem import CodingProblem
 from kernelatoms.coding.pursuits import Pursuit
 from kernelatoms.engine import Array, machine, to_numpy
 from kernelatoms.features.linear_algebra import check_squares
-from kernelatoms.learning.missing import fill_by_codes, fill_by_means
+from kernelatoms.learning.missing import feature_means, fill_by_codes, fill_by_means
 from kernelatoms.learning.pass_sums import PassSums
 from kernelatoms.learning.runs import (
     BatchUpdate,
@@ -40,6 +40,7 @@ from kernelatoms.learning.runs import (
 from kernelatoms.learning.state import LearnerState, worst_represented
 from kernelatoms.learning.weights import scaled_rows, weighted_sums
 from kernelatoms.rows import ArrayRows, RowSource
+from kernelatoms.similarity.missing import rows_with_missing
 
 #: Returns how problems of blocks of rows over a dictionary are posed, about so many rows in all.
 Problems = Callable[[Array, int], Callable[[Array], CodingProblem]]
@@ -291,50 +292,84 @@ def has_moved_little(before: Array, after: Array, change_tol: float) -> bool:
     return bool(np.linalg.norm(after - before) <= change_tol * np.linalg.norm(before))
 
 
-def learn_batch(
+def batch(
     problems: Problems,
-    rows: Array,
+    rows: RowSource | Array,
     pursuit: Pursuit,
     update: BatchUpdate,
     state: LearnerState,
     *,
     n_atoms: int,
     decay: float,
-) -> float:
-    """Learn from a batch; return the objective.
+) -> Run:
+    """Learn from a batch; return the objective. The rows of a source are read block by block.
 
     Parameters
     ----------
     problems, rows, pursuit, update, state
-        As in ``learn``.
+        As in ``passes``.
     n_atoms : int
         The number of atoms: while there are fewer, rows of the batch become atoms.
     decay : float
         The weight of earlier batches.
+
+    Yields
+    ------
+    request
+        What the run waits for (``runs``).
     """
     _check_codes(pursuit, update)
-    check_squares(float(machine(rows).squared_norms(rows).sum()), [rows])
-    missing = min(n_atoms - len(state.dictionary), len(rows))
-    if missing > 0:
-        chosen = state.random_state.permutation(len(rows))[:missing]
-        new = update.new_atoms(fill_by_means(rows)[chosen])
-        assert new is not None, "updates that cannot add atoms start with all of them"
-        state.append_atoms(new.astype(state.dictionary.dtype))
-        if state.sums is not None:
-            state.sums = update.padded(state.sums, missing)
+    rows = rows if isinstance(rows, RowSource) else ArrayRows(rows)
+    X = rows.collect() if isinstance(rows, ArrayRows) else None
+    if X is not None:
+        check_squares(float(machine(X).squared_norms(X).sum()), [X])
+    yield from _append_rows(rows, update, state, n_atoms)
     coded_over = state.dictionary
-    with machine(rows).one_blas_thread():
-        codes = pursuit(problems(coded_over, len(rows))(rows))
-        updated = update.take_batch(rows, codes, coded_over, state.sums, decay)
+    work = CodeAndSum(problems, rows.count(), pursuit, update, coded_over)
+    if X is not None:
+        with machine(X).one_blas_thread():
+            codes = work.codes(X)
+            updated = update.take_batch(X, codes, coded_over, state.sums, decay)
+        uses, worst = codes.uses(), worst_represented(codes.error, codes.n_atoms)
+    else:
+        total = yield SumRequest(rows, work, block_rows(rows, len(coded_over)))
+        check_squares(total.sums.energy, rows)
+        updated = cast(Any, update).add_batch(total.sums, coded_over, state.sums, decay)
+        uses, worst = total.uses, total.worst.rows
     unused = state.record_batch(
-        updated.dictionary, updated.objective, codes.uses(), updated.sums, len(rows), decay
+        updated.dictionary, updated.objective, uses, updated.sums, rows.count(), decay
     )
-    worst = worst_represented(codes.error, len(unused))
-    unused = unused[: len(worst)]
-    signals = fill_by_codes(rows[worst], lambda: codes.take(worst), coded_over)
-    replaced = replace_dead_atoms(state, unused, signals, update)
+    worst = to_numpy(worst[: len(unused)])
+    replaced = unused[:0]
+    if len(worst):
+        signals = yield TakeRequest(rows, worst)
+        with machine(coded_over).one_blas_thread():
+            signals = fill_by_codes(signals, lambda: work.codes(signals), coded_over)
+        replaced = replace_dead_atoms(state, unused[: len(worst)], signals, update)
     state.sums = update.clear_atoms(state.sums, replaced)
     return updated.objective
+
+
+def _append_rows(rows: RowSource, update: BatchUpdate, state: LearnerState, n_atoms: int) -> Run:
+    """Make rows of a batch atoms while there are fewer than ``n_atoms``; a run."""
+    missing = min(n_atoms - len(state.dictionary), rows.count())
+    if missing <= 0:
+        return
+    chosen = state.random_state.permutation(rows.count())[:missing]
+    some = yield TakeRequest(rows, chosen)
+    if len(rows_with_missing(some)):
+        some = fill_by_means(some, (yield from feature_means(rows)))
+    new = update.new_atoms(some)
+    assert new is not None, "updates that cannot add atoms start with all of them"
+    state.append_atoms(new.astype(state.dictionary.dtype))
+    if state.sums is not None:
+        state.sums = update.padded(state.sums, missing)
+
+
+def learn_batch(*args: Any, **options: Any) -> float:
+    """Learn from a batch, as ``batch`` says; return the objective."""
+    objective: float = run(batch(*args, **options))
+    return objective
 
 
 def replace_dead_atoms(

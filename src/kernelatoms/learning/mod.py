@@ -62,11 +62,10 @@ class BlockDescent(UpdateFromMoments):
         """Return better atoms; unused ones do not change."""
         return self._descend(sums, dictionary, _SWEEPS)
 
-    def take_batch(
-        self, rows: Array, codes: Codes, dictionary: Array, past: Moments | None, decay: float
+    def add_batch(
+        self, sums: Moments, dictionary: Array, past: Moments | None, decay: float
     ) -> UpdateResult:
-        """Improve a dictionary by a batch and the sums of earlier ones."""
-        sums = self.sums(rows, codes, dictionary)
+        """Improve a dictionary by the sums of a batch and those of earlier ones."""
         sums = sums if past is None else past.scaled(decay) + sums
         return self._descend(sums, dictionary, _SWEEPS_A_BATCH)
 

@@ -130,7 +130,12 @@ class UpdateFromMoments:
         self, rows: Array, codes: Codes, dictionary: Array, past: Moments | None, decay: float
     ) -> UpdateResult:
         """Improve a dictionary by a batch and the sums of earlier ones."""
-        sums = self.sums(rows, codes, dictionary)
+        return self.add_batch(self.sums(rows, codes, dictionary), dictionary, past, decay)
+
+    def add_batch(
+        self, sums: Moments, dictionary: Array, past: Moments | None, decay: float
+    ) -> UpdateResult:
+        """Improve a dictionary by the sums of a batch and those of earlier ones."""
         return self.solve(sums if past is None else past.scaled(decay) + sums, dictionary)
 
     def clear_atoms(self, sums: Moments, atoms: NDArray[np.intp]) -> Moments:

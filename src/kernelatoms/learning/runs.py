@@ -65,7 +65,11 @@ class AdditiveUpdate(Update, Protocol):
 
 
 class BatchUpdate(Update, Protocol):
-    """An update that learns from one batch after another, through sums over rows."""
+    """An update that learns from one batch after another.
+
+    One from sums over rows has ``add_batch(sums, dictionary, past, decay)``, too, for batches that
+    are not all in memory.
+    """
 
     def take_batch(
         self, rows: Array, codes: Codes, dictionary: Array, past: Any, decay: float

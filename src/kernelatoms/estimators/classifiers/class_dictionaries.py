@@ -27,10 +27,10 @@ from kernelatoms.estimators.classifiers.class_learners import (
     make_learners,
     with_kernel_looked_at,
 )
-from kernelatoms.estimators.devices.border import collections_entered, learn, refuse_source
+from kernelatoms.estimators.devices.border import collections_entered, learn
 from kernelatoms.estimators.inspection.explanation import Explanation, codes_of_best, explain_codes
 from kernelatoms.estimators.kept import kept, run_of_class
-from kernelatoms.estimators.learners.base import ONE_BATCH, DictionaryLearner
+from kernelatoms.estimators.learners.base import DictionaryLearner
 from kernelatoms.estimators.learners.linear import KSVD, BatchLinearLearner
 from kernelatoms.estimators.state_checks import (
     check_features,
@@ -248,8 +248,9 @@ class ClassDictionaryClassifier(CodeClassifier, CallbackSupportMixin, Estimator)
 
         Parameters
         ----------
-        X : array of shape (n_samples, n_features)
-            A batch of signals; missing values (NaN) are learned from what is observed.
+        X : array or RowSource of shape (n_samples, n_features)
+            A batch of signals; missing values (NaN) are learned from what is observed. All rows of
+            a source, or of a Dask array, are one batch.
         y : array of shape (n_samples,)
             Their labels.
         classes : ignored
@@ -259,7 +260,6 @@ class ClassDictionaryClassifier(CodeClassifier, CallbackSupportMixin, Estimator)
         -------
         self
         """
-        refuse_source("partial_fit", X, ONE_BATCH)
         learn(self._partial_fit, self, X, y=y, from_nothing=False)
         return self
 
@@ -290,7 +290,13 @@ class ClassDictionaryClassifier(CodeClassifier, CallbackSupportMixin, Estimator)
         def learn_class(c: int) -> None:
             learners[present.tolist()[c]].partial_fit(X[labels == c])
 
-        machine(X).each(learn_class, range(len(present)))
+        if isinstance(X, RowSource):
+            classes = Classes.of(labels)
+            own = [learners[label] for label in present.tolist()]
+            rows = [ClassRows(X, classes, c) for c in range(len(own))]
+            run_routed([o._learning_batch(r) for o, r in zip(own, rows, strict=True)], X)
+        else:
+            machine(X).each(learn_class, range(len(present)))
         self.classes_ = present if first else np.union1d(self.classes_, present)
         self.dictionaries_ = [learners[label] for label in self.classes_.tolist()]
 

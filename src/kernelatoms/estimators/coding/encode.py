@@ -37,6 +37,7 @@ from kernelatoms.estimators.validation import (
 )
 from kernelatoms.features.memory import check_dense_fits, check_fits
 from kernelatoms.rows import RowSource
+from kernelatoms.rows.opening import is_dask
 from kernelatoms.similarity.base import check_flag
 
 _L1: dict[str, Callable[..., Codes]] = {"lasso": lasso, "ksc": ksc, "fksc": fksc}
@@ -171,7 +172,7 @@ def sparse_encode(
         "gamma": gamma, "degree": degree, "coef0": coef0, "kernel_params": kernel_params,
     }  # fmt: skip
 
-    if return_gap and isinstance(X, RowSource):
+    if return_gap and (isinstance(X, RowSource) or is_dask(X)):
         raise ValueError(
             "return_gap=True gives two arrays, and X is a source of rows: give its blocks, one "
             "after another (for block in X: ...)."

@@ -16,6 +16,7 @@ from kernelatoms.estimators.coding.arguments import check_codes_of, make_problem
 from kernelatoms.estimators.devices.border import on_cpu
 from kernelatoms.estimators.validation import FLOATS, check_observed, dense_rows, refuse_unused
 from kernelatoms.rows import PairedRows, RowSource, open_rows
+from kernelatoms.rows.opening import is_dask
 
 
 def residual_norms(
@@ -67,9 +68,9 @@ def residual_norms(
     >>> residual_norms([[3.0, 4.0]], atoms, codes)
     array([3.])
     """
-    if isinstance(X, RowSource):
+    if isinstance(X, RowSource) or is_dask(X):
         refuse_unused(residual_norms, {"energy": energy}, "has an entry per row, and X is a source")
-        others = codes if isinstance(codes, RowSource) else open_rows(codes)
+        rows, others = open_rows(X), open_rows(codes)
 
         def of_blocks(rows: Any, own: Any) -> Array:
             return residual_norms(
@@ -77,7 +78,18 @@ def residual_norms(
                 kernel_params=kernel_params,
             )  # fmt: skip
 
-        return PairedRows(X, others, of_blocks, X.dtype)
+        if not is_dask(X):
+            return PairedRows(rows, others, of_blocks, rows.dtype)
+        if not is_dask(codes):
+            raise TypeError(
+                "X is a Dask collection, and so must codes be: model.transform(X), or "
+                "dask.array.from_array(codes, chunks=...) with the chunks of X."
+            )
+        from kernelatoms.rows.dask.answers import lazy_answers
+
+        return lazy_answers(
+            of_blocks, [rows, others], np.empty(0, rows.dtype), task_name="residual_norms"
+        )
     X, dictionary, codes, energy = on_cpu(
         "residual_norms", X=X, dictionary=dictionary, codes=codes, energy=energy
     )

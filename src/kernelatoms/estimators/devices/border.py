@@ -402,10 +402,8 @@ def _by_blocks(
 
     in_dask = is_dask(X)
     X = open_rows(X)
-    if in_dask:  # lazy: no row is looked at
-        one = np.ones((1, X.n_features), X.dtype)
-    else:
-        one = next(X.blocks(1), None)
+    # Answers are lazy in Dask: no row is looked at.
+    one: Any = np.ones((1, X.n_features), X.dtype) if in_dask else next(X.blocks(1), None)
     if one is None:
         raise ValueError(f"{name} is a source without any rows.")
     with _silent(in_dask):

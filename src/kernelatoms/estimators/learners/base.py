@@ -15,7 +15,7 @@ from kernelatoms.coding.problem import CodingProblem
 from kernelatoms.coding.pursuits import OMP, Pursuit
 from kernelatoms.engine import Array, to_numpy
 from kernelatoms.estimators.base import sample_rows, unnamed
-from kernelatoms.estimators.devices.border import collections_entered, learn, refuse_source
+from kernelatoms.estimators.devices.border import collections_entered, learn
 from kernelatoms.estimators.kept import kept, kept_run
 from kernelatoms.estimators.state_checks import (
     check_features,
@@ -32,7 +32,7 @@ from kernelatoms.rows import ArrayRows, RowSource
 from kernelatoms.rows.numbers import checksum
 from kernelatoms.similarity.base import check_flag
 
-#: What to do with a source of rows where a batch is asked for.
+#: What to do with a source of rows where a batch in memory is asked for.
 ONE_BATCH = "give it to fit, or its blocks to partial_fit (for block in X: ...)"
 
 
@@ -164,19 +164,20 @@ class BatchLearner:
 
         Parameters
         ----------
-        X : array of shape (n_samples, n_features)
-            A batch of signals; missing values (NaN) as in ``fit``.
+        X : array or RowSource of shape (n_samples, n_features)
+            A batch of signals; missing values (NaN) as in ``fit``. All rows of a source, or of a
+            Dask array, are one batch; ``KSCDL`` takes arrays alone.
         y : ignored
 
         Returns
         -------
         self
         """
-        refuse_source("partial_fit", X, ONE_BATCH)
-        learn(self._partial_fit, self, X, from_nothing=False)
+        learn(lambda rows: run(self._learning_batch(rows)), self, X, from_nothing=False)
         return self
 
-    def _partial_fit(self, X: Any) -> None:
+    def _learning_batch(self, X: Any) -> Run:
+        """Return a run that learns from a batch and sets the fitted attributes at its end."""
         raise NotImplementedError
 
 

@@ -133,7 +133,7 @@ class KernelLearner(KernelChoice, WeightedLearner, DictionaryCoder):
         last = self._last_atoms(some)
         kernel = self._fit_kernel(kernel, some)
         some = self._in_range(kernel, some)
-        rows = in_type(rows, some)
+        rows = in_type(rows, some.dtype)
         rng = check_random_state(self.random_state)
         coordinates = self._make_coordinates(rows, some, kernel, rng)
         F = coordinates.rows

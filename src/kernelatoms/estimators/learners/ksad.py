@@ -33,7 +33,6 @@ from kernelatoms.estimators.state_checks import check_learner_state, check_momen
 from kernelatoms.estimators.training_rows import (
     refuse_precomputed,
     training_rows,
-    validate_training,
 )
 from kernelatoms.estimators.validation import (
     check_choice,
@@ -43,9 +42,9 @@ from kernelatoms.estimators.validation import (
     check_row_numbers,
 )
 from kernelatoms.features.expansion import Expansion
-from kernelatoms.learning.loop import block_rows, learn_batch
+from kernelatoms.learning.loop import batch, block_rows
 from kernelatoms.learning.mod import Procrustes, draw_orthonormal, polar_factor
-from kernelatoms.learning.runs import Run, SumRequest, run
+from kernelatoms.learning.runs import Run, SumRequest
 from kernelatoms.learning.state import LearnerState
 from kernelatoms.rows import ArrayRows, RowSource
 from kernelatoms.similarity.inner import LinearKernel
@@ -196,7 +195,7 @@ class KSAD(MapLearner, BatchLearner, DictionaryLearner, DictionaryCoder):
             self, X, F, linear_problems, state, mapped.attributes, in_coordinates=True
         )
 
-    def _partial_fit(self, X: Any) -> None:
+    def _learning_batch(self, X: Any) -> Run:
         self._check_parameters()
         if self._precomputed:
             raise ValueError(
@@ -205,15 +204,15 @@ class KSAD(MapLearner, BatchLearner, DictionaryLearner, DictionaryCoder):
             )
         refuse_share(self)
         first = not hasattr(self, "dual_coef_")
-        X = validate_training(self, X, reset=first)
+        rows = training_rows(self, X, reset=first).rows
         if first:
-            mapped, F, state = run(self._start(ArrayRows(X)))
+            mapped, F, state = yield from self._start(rows)
         else:
             state = last_state(self)
-            mapped, F = self._mapped_again(ArrayRows(X), state.best)
-        learn_batch(
-            linear_problems, F.collect(), self._pursuit(),
-            self._update(), state, n_atoms=len(state.dictionary), decay=float(self.forget),
+            mapped, F = self._mapped_again(rows, state.best)
+        yield from batch(
+            linear_problems, F, self._pursuit(), self._update(), state,
+            n_atoms=len(state.dictionary), decay=float(self.forget),
         )  # fmt: skip
         self._set(**mapped.attributes(state))
 

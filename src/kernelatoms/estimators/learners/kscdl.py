@@ -16,7 +16,9 @@ from kernelatoms.engine import Array
 from kernelatoms.estimators.base import Bring, sample_rows
 from kernelatoms.estimators.coding.arguments import L1_METHODS, refuse_of_other_methods
 from kernelatoms.estimators.coding.dictionary_coder import DictionaryCoder
+from kernelatoms.estimators.devices.border import refuse_source
 from kernelatoms.estimators.learners.base import (
+    ONE_BATCH,
     BatchLearner,
     DictionaryLearner,
     check_fitted_learner,
@@ -36,7 +38,7 @@ from kernelatoms.estimators.state_checks import (
     require_floats,
     require_number,
 )
-from kernelatoms.estimators.training_rows import in_float64, training_rows, validate_training
+from kernelatoms.estimators.training_rows import in_type, training_rows, validate_training
 from kernelatoms.estimators.validation import (
     check_choice,
     check_complete,
@@ -50,8 +52,8 @@ from kernelatoms.features.expansion import Expansion
 from kernelatoms.features.preimage import decode_rows
 from kernelatoms.learning.descent import descend
 from kernelatoms.learning.gradients import GradientStep, PlainStep, project_to_ball
-from kernelatoms.learning.loop import learn_batch, passes
-from kernelatoms.learning.runs import Run, SumRequest, TakeRequest, run
+from kernelatoms.learning.loop import batch, passes
+from kernelatoms.learning.runs import Run, SumRequest, TakeRequest
 from kernelatoms.learning.state import LearnerState
 from kernelatoms.rows import ArrayRows, RowSource, draw
 from kernelatoms.similarity import Kernel, make_kernel
@@ -216,7 +218,7 @@ class KSCDL(KernelChoice, BatchLearner, DictionaryLearner, DictionaryCoder):
     def _learning(self, X: Any) -> Run:
         self._check_parameters()
         given = training_rows(self, X).rows
-        rows = in_float64(given)
+        rows = in_type(given, np.float64)
         rng = check_random_state(self.random_state)
         some = yield from sample_rows(rows, self.random_state)
         kernel = self._settle_kernel(some, rng)
@@ -234,8 +236,9 @@ class KSCDL(KernelChoice, BatchLearner, DictionaryLearner, DictionaryCoder):
         step = -(-rows.count() // _ROWS_LOOKED_AT)
         self._warn_of_empty_codes((yield TakeRequest(given, np.arange(0, rows.count(), step))))
 
-    def _partial_fit(self, X: Any) -> None:
+    def _learning_batch(self, X: Any) -> Run:
         self._check_parameters()
+        refuse_source("KSCDL.partial_fit", X, ONE_BATCH)  # steps look at a batch several times
         refuse_unused(type(self), {"step": self.step}, "belongs to fit, not to partial_fit")
         first = not hasattr(self, "components_")
         X = validate_training(self, X, reset=first)
@@ -244,7 +247,7 @@ class KSCDL(KernelChoice, BatchLearner, DictionaryLearner, DictionaryCoder):
             rng = check_random_state(self.random_state)
             kernel = self._settle_kernel(rows, rng)
             self.max_norm_ = None if kernel.bounded else _longest(rows)
-            start = run(self._start(ArrayRows(rows), rng, batches=True))
+            start = yield from self._start(ArrayRows(rows), rng, batches=True)
             state = LearnerState.start(start, rng)
             dtype = X.dtype
         else:
@@ -252,7 +255,7 @@ class KSCDL(KernelChoice, BatchLearner, DictionaryLearner, DictionaryCoder):
             if not self._kernel().bounded:
                 self.max_norm_ = max(self.max_norm_ or 0.0, _longest(rows))
         n_atoms = len(state.dictionary) if first else self._n_atoms_of_batches(rows.shape[1])
-        learn_batch(
+        yield from batch(
             self._problems, rows, self._pursuit(), self._update(),
             state, n_atoms=n_atoms, decay=(1 - 1 / (state.n_batches + 1)) ** _FORGETTING,
         )  # fmt: skip

@@ -41,7 +41,7 @@ from kernelatoms.estimators.state_checks import (
     require_count,
     require_floats,
 )
-from kernelatoms.estimators.training_rows import training_rows
+from kernelatoms.estimators.training_rows import in_type, training_rows
 from kernelatoms.estimators.validation import (
     FLOATS,
     check_any,
@@ -53,10 +53,10 @@ from kernelatoms.estimators.validation import (
 )
 from kernelatoms.learning.gradients import project_to_ball
 from kernelatoms.learning.ksvd import KSVDSums, KSVDUpdate, sums_of_uses
-from kernelatoms.learning.loop import learn_batch, passes
+from kernelatoms.learning.loop import batch, passes
 from kernelatoms.learning.missing import fill_by_means
 from kernelatoms.learning.mod import BlockDescent, LeastSquares
-from kernelatoms.learning.runs import Run, run
+from kernelatoms.learning.runs import Run, SumRequest
 from kernelatoms.learning.state import LearnerState, unit_rows
 from kernelatoms.rows import ArrayRows, RowSource
 from kernelatoms.similarity.base import check_flag
@@ -205,18 +205,19 @@ class BatchLinearLearner(BatchLearner, LinearLearner):
 
     _keeps_state = True
 
-    def _partial_fit(self, X: Any) -> None:
+    def _learning_batch(self, X: Any) -> Run:
         self._check_parameters()
         first = not hasattr(self, "components_")
-        source, _, complete = training_rows(self, X, reset=first)
-        X = source.collect()
-        state = self._first_state(X) if first else last_state(self)
-        rows = X.astype(state.dictionary.dtype, copy=False)
+        rows, _, complete = training_rows(self, X, reset=first)
+        state = (yield from self._first_state(rows)) if first else last_state(self)
+        rows = in_type(rows, state.dictionary.dtype)
+        n_features = rows.n_features or 0
         # The first batch has given its rows already; later ones give theirs until all are there.
-        n_atoms = len(state.dictionary) if first else self._n_atoms_of_batches(X.shape[1])
-        self._settle_batch_nonzeros(X.shape[1], min(len(state.dictionary) + len(X), n_atoms))
-        state.sums = self._past(state, rows)
-        learn_batch(
+        n_atoms = len(state.dictionary) if first else self._n_atoms_of_batches(n_features)
+        self._settle_batch_nonzeros(n_features, min(len(state.dictionary) + rows.count(), n_atoms))
+        if state.sums is None and state.objective:
+            state.sums = yield from self._sums_of_fit(state, rows)
+        yield from batch(
             partial(linear_problems, complete=complete), rows, self._learning_pursuit(),
             self._update_from_sums(), state, n_atoms=n_atoms,
             decay=self._decay(state.n_batches + 1),
@@ -261,9 +262,9 @@ class BatchLinearLearner(BatchLearner, LinearLearner):
         """Return the weight of the past at a batch, counted from 1."""
         raise NotImplementedError
 
-    def _past(self, state: LearnerState, rows: Array) -> Any:
-        """Return the sums of earlier rows; ``rows`` are the batch's."""
-        return state.sums
+    def _sums_of_fit(self, state: LearnerState, rows: RowSource) -> Run:
+        """Return sums for a fit that has added none up; ``rows`` are a batch's; a run."""
+        raise NotImplementedError
 
     def _settle_batch_nonzeros(self, n_features: int, n_atoms: int) -> None:
         """Use as many nonzeros as asked for and there are atoms so far; more may come."""
@@ -283,16 +284,18 @@ class BatchLinearLearner(BatchLearner, LinearLearner):
         check_sums_fit(n_atoms, n_features)
         return n_atoms
 
-    def _first_state(self, X: Array) -> LearnerState:
-        n_atoms = self._n_atoms_of_batches(X.shape[1])
+    def _first_state(self, rows: RowSource) -> Run:
+        """Return the state before the first batch; a run."""
+        n_features = rows.n_features or 0
+        n_atoms = self._n_atoms_of_batches(n_features)
         rng = check_random_state(self.random_state)
         if self.dict_init is not None:
-            start = self._check_start("dict_init", self.dict_init, ArrayRows(X))
+            start = self._check_start("dict_init", self.dict_init, rows)
             return LearnerState.start(start, rng)
         if not may_outnumber_rows(self):
-            n_atoms = min(n_atoms, len(X))
-        self._settle_batch_nonzeros(X.shape[1], n_atoms)
-        return LearnerState.start(run(draw_atoms(self, ArrayRows(X), n_atoms, rng)), rng)
+            n_atoms = min(n_atoms, rows.count())
+        self._settle_batch_nonzeros(n_features, n_atoms)
+        return LearnerState.start((yield from draw_atoms(self, rows, n_atoms, rng)), rng)
 
 
 class KSVD(BatchLinearLearner):
@@ -403,12 +406,9 @@ class KSVD(BatchLinearLearner):
     def _decay(self, batch: int) -> float:
         return forgetting(batch)
 
-    def _past(self, state: LearnerState, rows: Array) -> Any:
-        if state.sums is not None or not state.objective:
-            return state.sums
-        rows = fill_by_means(rows)
-        energy = float(machine(rows).squared_norms(rows).mean()) / self.n_nonzero_coefs_
-        return sums_of_uses(state, energy)
+    def _sums_of_fit(self, state: LearnerState, rows: RowSource) -> Run:
+        total = yield SumRequest(rows, lambda block, _: _energy(block), rows.default_block_rows)
+        return sums_of_uses(state, total / rows.count() / self.n_nonzero_coefs_)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -567,6 +567,11 @@ class MOD(BatchLinearLearner):
         if self.forget is not None:
             return float(self.forget)
         return 1.0 if self.alpha is None else forgetting(batch)
+
+
+def _energy(rows: Array) -> float:
+    filled = fill_by_means(rows)
+    return float(machine(filled).squared_norms(filled).sum())
 
 
 def forgetting(batch: int) -> float:

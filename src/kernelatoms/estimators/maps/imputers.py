@@ -15,6 +15,7 @@ from kernelatoms.estimators.state_checks import check_features, require_floats
 from kernelatoms.estimators.validation import FLOATS, check_count
 from kernelatoms.features.imputation import fill_from_nearest
 from kernelatoms.rows import RowSource
+from kernelatoms.rows.opening import is_dask
 from kernelatoms.similarity.missing import rows_with_missing
 
 # Standard deviations from the median that count as further than anything: squares stay numbers.
@@ -77,7 +78,7 @@ class TrainingImputer(_Imputer):
             Complete rows.
         """
         filled = learn(self._fit, self, X)
-        if isinstance(X, RowSource):  # and medians are of a sample
+        if isinstance(X, RowSource) or is_dask(X):  # and medians are of a sample
             return by_rows(self._filled_to_learn, X, self)
         return self._with_medians(filled, rows_with_missing(filled))
 

@@ -4,7 +4,7 @@ A pass is a graph of Dask's: one task per chunk codes and sums up its rows, furt
 sums along a tree over the chunks. Rows stay where they are; sums travel, and so does what codes
 them (the dictionary), once per pass. The bits depend on the chunks alone.
 
-- ``collections``: Dask arrays and data frames as one array with chunks of rows.
+- ``chunks``: Dask arrays and data frames as one array with chunks of rows.
 - ``source``: ``DaskRows``, the ``RowSource`` of such an array: passes, samples, fingerprints.
 - ``answers``: lazy arrays of answers (codes, predictions), chunk by chunk.
 - ``tasks``: what runs on workers. It imports neither Dask nor anything above ``rows``.

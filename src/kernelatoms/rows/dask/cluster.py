@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import dask
+
 log = logging.getLogger("kernelatoms")
 
 #: Smaller chunks cost more to schedule than to code.
@@ -21,12 +23,10 @@ def current_client() -> Any:
     distributed = sys.modules.get("distributed")
     if distributed is None:
         return None
-    import dask
-
     if dask.config.get("scheduler", None) not in (None, "dask.distributed", "distributed"):
         return None
     try:
-        return distributed.get_client()
+        return distributed.default_client()
     except ValueError:
         return None
 
@@ -49,8 +49,7 @@ def check_workers(client: Any, known: set[str]) -> set[str]:
 
     Those of ``known`` addresses have been looked at.
     """
-    from kernelatoms import __version__
-
+    here = _version()
     workers = set(client.scheduler_info(n_workers=-1)["workers"])
     if workers <= known:
         return known
@@ -58,22 +57,21 @@ def check_workers(client: Any, known: set[str]) -> set[str]:
     for address, version in found.items():
         if isinstance(version, ImportError):
             raise RuntimeError(
-                f"The worker {address} has no kernelatoms (here: {__version__}). Install the same "
+                f"The worker {address} has no kernelatoms (here: {here}). Install the same "
                 "version on the scheduler and on all workers: pip install "
-                f"'kernelatoms[dask]=={__version__}'."
+                f"'kernelatoms[dask]=={here}'."
             )
-        if isinstance(version, str) and version != __version__:
+        if isinstance(version, str) and version != here:
             raise RuntimeError(
-                f"The worker {address} has kernelatoms {version}, and here is {__version__}. All "
+                f"The worker {address} has kernelatoms {version}, and here is {here}. All "
                 "must have the same version, so that results do not depend on who computes what."
             )
     return workers | known
 
 
 def _version() -> str:
-    from kernelatoms import __version__
-
-    return __version__
+    version: str = sys.modules["kernelatoms"].__version__
+    return version
 
 
 def memory_of_workers(client: Any) -> list[int]:

@@ -4,6 +4,7 @@ import operator
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import pairwise
 from typing import Any
 from uuid import uuid4
 
@@ -28,14 +29,14 @@ from kernelatoms.rows.dask.cluster import (
     n_workers,
     warn_of_chunks,
 )
-from kernelatoms.rows.dask.collections import (
+from kernelatoms.rows.dask.chunks import (
     is_frame,
     rows_of_array,
     rows_of_frame,
     values_beside,
     with_known_rows,
 )
-from kernelatoms.rows.numbers import float_type_asked
+from kernelatoms.rows.numbers import float_type_asked, stacked
 from kernelatoms.rows.reduction import tree
 from kernelatoms.rows.regroup import regroup
 from kernelatoms.rows.source import RowSource
@@ -268,10 +269,7 @@ class DaskRows(RowSource):
 
     def _read(self, block_rows: int) -> Iterator[Any]:
         sizes = np.cumsum([0, *self.row_chunks])
-        each = (
-            self._take(np.arange(start, stop))
-            for start, stop in zip(sizes[:-1], sizes[1:], strict=True)
-        )
+        each = (self._take(np.arange(start, stop)) for start, stop in pairwise(sizes.tolist()))
         yield from regroup(each, block_rows, lambda chunk, start, stop: chunk[start:stop])
 
     def _finish(self, piece: Any) -> Any:
@@ -290,7 +288,7 @@ class DaskRows(RowSource):
         found = self._collected(calls, "pick-rows", "picking rows") if calls else []
         back = np.empty(len(order), np.intp)
         back[order] = np.arange(len(order))
-        return tasks.stacked(found, self.n_features, self.dtype)[back]
+        return stacked(found, self.n_features, self.dtype)[back]
 
     def _collected(self, calls: list[Any], name: str, doing: str) -> list[Any]:
         """Return the results of one task per chunk."""
@@ -341,8 +339,11 @@ def send(work: Any, key: str, layer: dict[Any, Any]) -> tuple[str, int]:
 
 def compute(collection: Any) -> Any:
     """Compute a Dask collection: by the client that there is, else by threads of this process."""
-    quiet = {"distributed.admin.large-graph-warning-threshold": "1 TiB"}
-    with dask.config.set({"num_workers": n_threads(), **quiet}):
+    if current_client() is None:
+        options: dict[str, Any] = {"num_workers": n_threads()}
+    else:  # a dictionary may be large
+        options = {"distributed.admin.large-graph-warning-threshold": "1 TiB"}
+    with dask.config.set(options):
         return dask.compute(collection, traverse=False)[0]
 
 

@@ -43,6 +43,8 @@ def rows_of_frame(
     frame: Any, columns: Iterable[str] | None, drop: Iterable[str] | None, label: str | None
 ) -> tuple[Any, list[str]]:
     """Return columns of numbers of a data frame as a Dask array, and their names."""
+    if frame.ndim != 2:
+        raise ValueError("X must be a data frame or an array of 2 dimensions, got a series.")
     there = [str(name) for name in frame.columns]
     if isinstance(columns, str) or isinstance(drop, str):
         raise TypeError("columns and drop must be lists of names: columns=['a', 'b'].")
@@ -105,7 +107,7 @@ def values_beside(
 ) -> NDArray[Any]:
     """Return one value per row, labels or weights, of a Dask collection beside the rows."""
     chunks = getattr(values, "chunks", None)
-    if is_frame(values):
+    if is_frame(values) and values.ndim == 2:
         if len(values.columns) != 1:
             raise ValueError(f"{what} must be one column, got {len(values.columns)}.")
         values = values[values.columns[0]]
@@ -121,6 +123,12 @@ def values_beside(
             f"{_listed(row_chunks)} rows, {what} of {_listed(sizes)}. Chunk them alike: "
             f"{what}.rechunk({rows_are}.chunks[0]), or columns of one data frame."
         )
+    for number, part in enumerate(found):
+        if n_missing := _n_missing(part):
+            raise ValueError(
+                f"{what} is missing (None or NaN) in {n_missing:,} rows of chunk {number}: every "
+                "row needs a value. Leave such rows out."
+            )
     kinds = {part.dtype.kind for part in found if len(part)}
     if len(kinds) > 1 and not kinds <= set("biuf"):
         raise ValueError(
@@ -130,6 +138,15 @@ def values_beside(
         )
     full = [part for part in found if len(part)]
     return np.concatenate(full) if full else np.empty(0)
+
+
+def _n_missing(values: NDArray[Any]) -> int:
+    if values.dtype.kind == "f":
+        return int(np.isnan(values).sum())
+    if values.dtype.kind != "O":
+        return 0
+    # None, NaN and pandas' NA, which is neither equal to itself nor unequal.
+    return sum(value is None or (value == value) is not True for value in values.tolist())
 
 
 def _listed(sizes: tuple[int, ...], most: int = 6) -> str:
