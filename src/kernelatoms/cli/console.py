@@ -49,6 +49,7 @@ _FLAGS = {
         "label",
         "memory",
         "rows",
+        "scheduler",
     )
 } | {"path": "--output", "trusted": "--trust"}
 _NAMES = "|".join(_FLAGS)

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from kernelatoms.cli import cluster
 from kernelatoms.cli import options as opt
 from kernelatoms.cli.console import errors_as_messages, tell_or_print_json, warnings_as_notes
 
@@ -15,6 +16,8 @@ ENCODE_EXAMPLES = """**Examples**
 `kernelatoms encode patches.skops patches.npy --output codes.csv`
 
 `kernelatoms encode patches.skops 'big/*.npy' --memory 2GiB`
+
+`kernelatoms encode patches.skops 'big/*.npy' --workers 4`
 
 `kernelatoms encode patches.skops patches.npy --method lasso --alpha 0.1`
 
@@ -70,6 +73,8 @@ def encode(
     memory: opt.Memory = None,
     trust: opt.Trust = None,
     device: opt.Device = None,
+    scheduler: cluster.Scheduler = None,
+    workers: cluster.Workers = None,
     force: opt.Force = False,
     as_json: opt.Json = False,
 ) -> None:  # fmt: skip
@@ -100,8 +105,9 @@ def encode(
     read, wanted = ReadOptions(rows, decimal, encoding, header, max_size), None
     if method is not None:
         wanted = {"method": method, **options}
-    large = opt.open_large(data, read, memory)
-    with warnings_as_notes([]), opt.at_work(model):
+    on_workers = cluster.are_asked_for(scheduler, workers, device)
+    large = opt.open_large(data, read, memory, on_workers=on_workers)
+    with warnings_as_notes([]), opt.at_work(model), cluster.connected(scheduler, workers):
         from kernelatoms.cli import parts
 
         if large is not None and not large.fits:

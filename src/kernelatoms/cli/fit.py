@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from kernelatoms import PRESETS, default_preset
-from kernelatoms.cli import console, scoring, summaries
+from kernelatoms.cli import cluster, console, scoring, summaries
 from kernelatoms.cli import options as opt
 from kernelatoms.cli.models import CHOICES, SCALES, find_choice, make_model
 
@@ -39,6 +39,8 @@ EXAMPLES = """**Examples**
 `kernelatoms fit patches.npy --model MOD --set n_atoms=512 --checkpoint run.ckpt`
 
 `kernelatoms fit 'big/*.parquet' --label y --memory 2GiB`
+
+`kernelatoms fit 'big/*.parquet' --label y --scheduler tcp://10.0.0.1:8786`
 """
 
 _MODELS = "; ".join(f"{name}: {choice.what}" for name, choice in PRESETS.items())
@@ -127,6 +129,8 @@ def fit(
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seeds everything.")] = 0,
     device: opt.Device = None,
+    scheduler: cluster.Scheduler = None,
+    workers: cluster.Workers = None,
     force: opt.Force = False,
     as_json: opt.Json = False,
 ) -> None:
@@ -151,6 +155,7 @@ def fit(
 
     check_result_target(output, (".skops",), data, force=force)
     options = ReadOptions(rows, decimal, encoding, header, max_size)
+    on_workers = cluster.are_asked_for(scheduler, workers, device)
     dropped = [*(drop or []), *([groups] if groups else [])]
     if label is not None and not choice.needs_label:  # a learner without classes ignores it
         dropped, label = [*dropped, label], None
@@ -168,11 +173,13 @@ def fit(
         checkpoint,
         seed,
     )
-    large = opt.open_large(data, options, memory)
+    large = opt.open_large(data, options, memory, on_workers=on_workers)
     if large is not None and not large.fits:
         from kernelatoms.cli import fit_parts
 
-        pipeline, record, chosen = fit_parts.fit(large, wishes, output)
+        fit_parts.refuse_model(large, wishes)
+        with cluster.connected(scheduler, workers):
+            pipeline, record, chosen = fit_parts.fit(large, wishes, output)
     else:
         pipeline, record, chosen = _fit(opt.read_data(data, options, large), wishes, output)
     save_model(pipeline, output, record)

@@ -26,7 +26,6 @@ def fit(large: Any, wishes: "Wishes", output: Any) -> tuple[Any, Any, Any]:
     from kernelatoms.files.tables.roles import NUMBERED
     from kernelatoms.files.tables.survey import survey
 
-    _refuse_model(large, wishes)
     # What is not in the first rows is said before all are read.
     check_wishes(next(iter(large)), wishes.label, wishes.drop, wishes.keep)
     with console.progress() as on_step:
@@ -64,7 +63,7 @@ def fit(large: Any, wishes: "Wishes", output: Any) -> tuple[Any, Any, Any]:
     return pipeline, record, chosen
 
 
-def _refuse_model(large: Any, wishes: "Wishes") -> None:
+def refuse_model(large: Any, wishes: "Wishes") -> None:
     """Refuse a model that needs all rows at once, before anything is read."""
     from kernelatoms import KSVD, MOD, ClassDictionaryClassifier, KernelLinearizer
     from kernelatoms.limits import in_words
@@ -76,11 +75,14 @@ def _refuse_model(large: Any, wishes: "Wishes") -> None:
     if isinstance(last, ClassDictionaryClassifier):
         can = last.dictionary is None or isinstance(last.dictionary, KSVD | MOD)
     if not can:
+        needs = f"{large.path} takes about {in_words(large.needs)} of memory, more than"
+        why, instead = f"{needs} {in_words(large.memory)}", "Or allow more by --memory."
+        if large.on_workers:
+            why, instead = "workers hold a part of them each", "Or leave the workers out."
         raise ValueError(
-            f"--model: {name} learns from all rows at once, and {large.path} takes about "
-            f"{in_words(large.needs)} of memory, more than {in_words(large.memory)}. What learns "
-            f"from rows in parts: {', '.join(_CAN)}; KSVD and MOD; ClassDictionaryClassifier over "
-            "these. Or allow more by --memory."
+            f"--model: {name} learns from all rows at once, and {why}. What learns from rows in "
+            f"parts: {', '.join(_CAN)}; KSVD and MOD; ClassDictionaryClassifier over these. "
+            f"{instead}"
         )
 
 
@@ -117,9 +119,11 @@ def _learn(
         note = summaries.note_about_training(seen["missing"], pipeline, len(X))
         if note:
             console.note(note)
-        _fit_last(pipeline, X, rows, known, kept, on_step)
+        passes = rows.read_by_workers() if large.on_workers else rows
+        _fit_last(pipeline, X, passes, known, kept, on_step)
         report["seconds"] = round(time.perf_counter() - start, 3)
-        report["reads"] = rows.n_passes + 1  # with that of the survey
+        if not large.on_workers:
+            report["reads"] = rows.n_passes + 1  # with that of the survey
         report |= summaries.what_was_reached(pipeline, X, y)
         if wishes.cv:
             warnings.simplefilter("ignore")

@@ -125,13 +125,20 @@ def read_data(
     return replace(table, notes=[])
 
 
-def open_large(data: Path, options: "ReadOptions", memory: int | None) -> "LargeTable | None":
-    """Return a table that is read in parts, and say so, or one in several files; else None."""
+def open_large(
+    data: Path, options: "ReadOptions", memory: int | None, *, on_workers: bool = False
+) -> "LargeTable | None":
+    """Return a table that is read in parts, and say so, or one in several files; else None.
+
+    Workers of a cluster read every table in parts; what they cannot read is refused.
+    """
     from kernelatoms.files.tables.large import open_large
     from kernelatoms.limits import in_words
 
-    large = open_large(data, options, memory)
-    if large is not None and not large.fits:
+    large = open_large(data, options, memory, on_workers=on_workers)
+    if on_workers:
+        _refuse_no_files(data, large)
+    elif large is not None and not large.fits:
         allowed = in_words(large.memory)
         limit = f"half of what is free ({allowed}; --memory allows more)"
         limit = limit if memory is None else f"--memory {allowed}"
@@ -140,6 +147,17 @@ def open_large(data: Path, options: "ReadOptions", memory: int | None) -> "Large
             "in parts."
         )
     return large
+
+
+def _refuse_no_files(data: Path, large: "LargeTable | None") -> None:
+    """Refuse a table that workers cannot open."""
+    if str(data) == "-":
+        raise ValueError(
+            "standard input cannot be read by workers: write it to a file that they see."
+        )
+    if large is None:
+        what = "is no file" if data.exists() else "does not exist"
+        raise ValueError(f"{data} {what}: give a file, or a pattern such as 'big/*.parquet'.")
 
 
 def open_model(model: Path, trust: list[str] | None, max_size: int | None) -> tuple[Any, Any]:

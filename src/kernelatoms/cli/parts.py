@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,18 @@ class Applied:
                 yield {**block, "X": np.ascontiguousarray(block["X"])}
         self.note_rest()
 
+    def answered(
+        self, work: Callable[[Any, Any], Any], beside: Callable[[Any], Named] = lambda table: {}
+    ) -> Iterator[tuple[Named, Any]]:
+        """Yield these blocks, each with ``work(model, X)``, which workers compute if there are."""
+        if not self.large.on_workers:
+            for block in self.blocks(beside):
+                yield block, work(self.fitted, block["X"])
+            return
+        from kernelatoms.files.tables.on_workers import answers_in_order
+
+        yield from answers_in_order(work, self.fitted, self.blocks(beside))
+
     def _parts(self, beside: Callable[[Any], Named]) -> Iterator[Named]:
         for table in self.large:
             yield {"X": self.rows(table), **beside(table)}
@@ -122,7 +135,7 @@ def predict(
     applied: Applied, output: Path | None, label: str | None, scores: bool
 ) -> tuple[dict[str, Any] | None, float]:
     """Write predictions part by part; return how right they are, and the share learned from."""
-    from kernelatoms.cli.predict import evaluation_of, scores_of
+    from kernelatoms.cli.predict import evaluation_of
     from kernelatoms.files.result_parts import columns_writer
     from kernelatoms.files.tables.matching import row_identifiers
 
@@ -136,16 +149,20 @@ def predict(
         return {**names, **judged.truth(table)}
 
     with columns_writer(_Terminal() if output is None else output) as writer:
-        for block in applied.blocks(beside):
-            X = block["X"]
-            predictions = fitted.predict(X)
+        for block, found in applied.answered(partial(_predicted, scores=scores), beside):
             columns = {name[3:]: held for name, held in block.items() if name[:3] == "id "}
-            columns["prediction"] = predictions
-            writer.write(columns | (scores_of(fitted, X) if scores else {}))
-            judged.compare(block, predictions)
+            writer.write(columns | found)
+            judged.compare(block, found["prediction"])
     if not judged.counts:
         return None, 0.0
     return evaluation_of(judged.counts, fitted.classes_), judged.known.share or 0.0
+
+
+def _predicted(fitted: Any, X: Any, scores: bool) -> Named:
+    """Return predictions and, if asked for, scores of a block of rows."""
+    from kernelatoms.cli.predict import scores_of
+
+    return {"prediction": fitted.predict(X)} | (scores_of(fitted, X) if scores else {})
 
 
 class _Judged:
@@ -198,14 +215,20 @@ def encode(
     applied: Applied, output: Path, wanted: dict[str, Any] | None
 ) -> tuple[int, int, int, bool]:
     """Write codes part by part; return rows, atoms, nonzeros, and whether codes are sparse."""
-    from kernelatoms.cli.encode import codes_of
     from kernelatoms.files.result_parts import codes_writer
 
     _refuse_sources(output, applied.large)
     with codes_writer(_Terminal() if str(output) == "-" else output) as writer:
-        for block in applied.blocks():
-            writer.write(codes_of(applied.fitted, block["X"], wanted))
+        for _, codes in applied.answered(partial(_encoded, wanted=wanted)):
+            writer.write(codes)
     return writer.n_rows, writer.n_columns, writer.nonzeros, writer.sparse
+
+
+def _encoded(fitted: Any, X: Any, wanted: dict[str, Any] | None) -> Any:
+    """Return the codes of a block of rows."""
+    from kernelatoms.cli.encode import codes_of
+
+    return codes_of(fitted, X, wanted)
 
 
 def open_sample(

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from kernelatoms.cli import console
+from kernelatoms.cli import cluster, console
 from kernelatoms.cli import options as opt
 
 PREDICT_EXAMPLES = """**Examples**
@@ -16,6 +16,8 @@ PREDICT_EXAMPLES = """**Examples**
 `kernelatoms predict model.skops new.csv --scores --output predictions.csv`
 
 `kernelatoms predict model.skops 'big/*.parquet' --memory 2GiB --output predictions.parquet`
+
+`kernelatoms predict model.skops 'big/*.parquet' --workers 4 --output predictions.parquet`
 
 `kernelatoms predict own.skops new.csv --trust mykernels:Power`
 
@@ -47,6 +49,8 @@ def predict(
     memory: opt.Memory = None,
     trust: opt.Trust = None,
     device: opt.Device = None,
+    scheduler: cluster.Scheduler = None,
+    workers: cluster.Workers = None,
     force: opt.Force = False,
     as_json: opt.Json = False,
 ) -> None:
@@ -63,8 +67,9 @@ def predict(
     if output is not None:
         check_result_target(output, RESULT_SUFFIXES, model, data, force=force)
         output = None if str(output) == "-" else output
-    large = opt.open_large(data, options, memory)
-    with console.warnings_as_notes([]), opt.at_work(model):
+    on_workers = cluster.are_asked_for(scheduler, workers, device)
+    large = opt.open_large(data, options, memory, on_workers=on_workers)
+    with console.warnings_as_notes([]), opt.at_work(model), cluster.connected(scheduler, workers):
         from kernelatoms.cli import parts
 
         if large is not None and not large.fits:

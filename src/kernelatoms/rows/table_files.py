@@ -1,10 +1,11 @@
 """Tables of which record batches are read one after another: Parquet, Arrow, CSV, data frames."""
 
+import copy
 import itertools
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -22,6 +23,8 @@ class TableFile:
 
     #: Whether types of columns are guesses.
     is_text = False
+    #: Which groups of rows are read, of those that ``group_sizes`` counts; None means all.
+    groups: range | None = None
 
     def __init__(self, path: Path) -> None:
         self.name = str(path)
@@ -32,6 +35,19 @@ class TableFile:
     def identity(self) -> list[Any]:
         """Return what tells this file from others, as values that JSON can hold."""
         return self.stamp.identity()
+
+    def group_sizes(self) -> list[int] | None:
+        """Return the rows of every group that can be read by itself; None where there are none."""
+        return None
+
+    def limited_to(self, groups: range) -> Self:
+        """Return the same file, of which some groups of rows are read."""
+        limited = copy.copy(self)
+        limited.groups = groups
+        return limited
+
+    def _groups_of(self, n: int) -> range:
+        return range(n) if self.groups is None else self.groups
 
     def batches(self, names: list[str], batch_rows: int) -> Iterator[Any]:
         """Yield record batches of some columns; memory goes back to the system in between."""
@@ -83,9 +99,18 @@ class ParquetFile(TableFile):
         with self._open() as file:
             return file.schema_arrow, file.metadata.num_rows
 
+    def group_sizes(self) -> list[int] | None:
+        """Return the rows of every row group."""
+        return list(self.explained(self._sizes))
+
+    def _sizes(self) -> list[int]:
+        with self._open() as file:
+            known = file.metadata
+            return [known.row_group(i).num_rows for i in range(known.num_row_groups)]
+
     def _batches(self, names: list[str], batch_rows: int) -> Iterator[Any]:
         with self._open() as file:
-            for group in range(file.num_row_groups):
+            for group in self._groups_of(file.num_row_groups):
                 yield from file.iter_batches(batch_rows, row_groups=[group], columns=names)
 
 
@@ -97,12 +122,22 @@ class ArrowFile(TableFile):
         with pyarrow.OSFile(str(self.path)) as file:
             if not self._has_footer():
                 return pyarrow.ipc.open_stream(file).schema, None
-            opened = pyarrow.ipc.open_file(file)
-            # Without columns a batch is a header: counting reads no numbers.
-            options = pyarrow.ipc.IpcReadOptions(included_fields=[0])
-            counted = pyarrow.ipc.open_file(file, options=options)
-            n_batches = counted.num_record_batches
-            return opened.schema, sum(counted.get_batch(i).num_rows for i in range(n_batches))
+            return pyarrow.ipc.open_file(file).schema, sum(self._sizes(file))
+
+    def group_sizes(self) -> list[int] | None:
+        """Return the rows of every batch; None for a stream."""
+        if not self._has_footer():
+            return None
+        pyarrow = load_extra("pyarrow", "Reading Arrow files")
+        with pyarrow.OSFile(str(self.path)) as file:
+            return list(self.explained(lambda: self._sizes(file)))
+
+    def _sizes(self, file: Any) -> list[int]:
+        pyarrow = load_extra("pyarrow", "Reading Arrow files")
+        # Without columns a batch is a header: counting reads no numbers.
+        options = pyarrow.ipc.IpcReadOptions(included_fields=[0])
+        counted = pyarrow.ipc.open_file(file, options=options)
+        return [counted.get_batch(i).num_rows for i in range(counted.num_record_batches)]
 
     def _has_footer(self) -> bool:
         with self.path.open("rb") as file:
@@ -118,7 +153,7 @@ class ArrowFile(TableFile):
                     yield batch.select(names)  # they come in the order of the file
                 return
             opened = pyarrow.ipc.open_file(file, options=options)
-            for i in range(opened.num_record_batches):
+            for i in self._groups_of(opened.num_record_batches):
                 yield opened.get_batch(i).select(names)
 
 

@@ -48,17 +48,20 @@ class LargeTable:
         About how many bytes of memory the whole table takes.
     memory : int
         How many it may take.
+    on_workers : bool
+        Whether it is read in parts by the workers of a cluster, whatever its size.
     """
 
     path: Path
     files: list[PartFile]
     needs: int
     memory: int
+    on_workers: bool = False
 
     @property
     def fits(self) -> bool:
-        """Whether the whole table fits in the memory that it may take."""
-        return self.needs <= self.memory
+        """Whether the whole table is read at once: it fits in the memory that it may take."""
+        return self.needs <= self.memory and not self.on_workers
 
     def parts(self) -> Iterator[tuple[int, Part]]:
         """Yield parts, each with the number of its first row."""
@@ -98,7 +101,9 @@ def memory_to_use(memory: int | None) -> int:
     return MAX_SIZE if free is None else free // 2
 
 
-def open_large(path: Any, options: ReadOptions, memory: int | None) -> LargeTable | None:
+def open_large(
+    path: Any, options: ReadOptions, memory: int | None, *, on_workers: bool = False
+) -> LargeTable | None:
     """Return a table to be read in parts; None where it is one file that fits, or no file.
 
     Parameters
@@ -109,6 +114,8 @@ def open_large(path: Any, options: ReadOptions, memory: int | None) -> LargeTabl
         What files do not say of themselves.
     memory : int or None
         The bytes that the table may take; half of what is free by default.
+    on_workers : bool, default=False
+        Whether workers of a cluster read it, always in parts; they know files by full names.
 
     Raises
     ------
@@ -116,6 +123,8 @@ def open_large(path: Any, options: ReadOptions, memory: int | None) -> LargeTabl
         If a file does not fit in the memory that was asked for and cannot be read in parts.
     """
     paths = _paths(path)
+    if on_workers and paths and paths[0].is_file():
+        return _open_on_workers(Path(path), paths, options, memory_to_use(memory))
     one = len(paths) == 1
     if not paths or (one and not paths[0].is_file()):
         return None  # who reads it says what is wrong
@@ -123,10 +132,7 @@ def open_large(path: Any, options: ReadOptions, memory: int | None) -> LargeTabl
     if one and memory is None and sizes[0] < _ALWAYS_FITS:
         return None
     allowed = memory_to_use(memory)
-    kinds = {each.suffix.lower() for each in paths}
-    if len(kinds) > 1:
-        raise TableError(f"{path}: all files must be of one kind, got {', '.join(sorted(kinds))}.")
-    kind = _KINDS.get(kinds.pop())
+    kind = _kind_of(path, paths)
     if kind is None:
         if one and (memory is None or sizes[0] <= allowed):
             return None
@@ -138,6 +144,31 @@ def open_large(path: Any, options: ReadOptions, memory: int | None) -> LargeTabl
     part_bytes = min(max(allowed // _SHARE, _SMALLEST), _LARGEST)
     files = [kind(each, options, part_bytes, allowed) for each in paths]
     return LargeTable(Path(path), files, needs, allowed)
+
+
+def _open_on_workers(
+    path: Path, paths: list[Path], options: ReadOptions, allowed: int
+) -> LargeTable:
+    """Return a table whose parts do not depend on the memory of this machine."""
+    kind = _kind_of(path, paths)
+    if kind is None:
+        raise TableError(
+            f"{path}: workers read a table in parts, and {paths[0].suffix or 'such'} files are "
+            f"read as a whole. Write it as one of {', '.join(_KINDS)}."
+        )
+    paths = [each.absolute() for each in paths]
+    needs = sum(kind.needs(each) for each in paths)
+    _refuse_bombs(paths, [each.stat().st_size for each in paths], needs, options)
+    files = [kind(each, options, _LARGEST, allowed) for each in paths]
+    return LargeTable(path, files, needs, allowed, on_workers=True)
+
+
+def _kind_of(path: Any, paths: list[Path]) -> type[PartFile] | None:
+    """Return how the files are read in parts; None if they are not."""
+    kinds = {each.suffix.lower() for each in paths}
+    if len(kinds) > 1:
+        raise TableError(f"{path}: all files must be of one kind, got {', '.join(sorted(kinds))}.")
+    return _KINDS.get(kinds.pop())
 
 
 def _paths(path: Any) -> list[Path]:

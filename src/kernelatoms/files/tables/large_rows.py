@@ -67,6 +67,15 @@ class LargeRows(RowSource):
             "dtype": self.dtype.name,
         }
 
+    def read_by_workers(self) -> RowSource:
+        """Return the same rows, read and worked on by the workers of a Dask cluster."""
+        from kernelatoms.files.tables.on_workers import rows_read_by_workers
+
+        return rows_read_by_workers(
+            self._large, self._record, self.n_features or 0, self._kept, self.dtype,
+            self.identity(),
+        )  # fmt: skip
+
     def _read(self, block_rows: int) -> Iterator[Any]:
         self.n_passes += 1
         self.new = {}

@@ -1,6 +1,6 @@
 """Files of which a part of the rows is read at a time: Parquet, Arrow, NumPy."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,23 @@ from kernelatoms.rows.table_files import ArrowFile, ParquetFile, TableFile
 
 # Bytes that a part may take beside numbers, at least: a few long texts are no danger.
 _FEWEST_ALLOWED = 1 << 28
+
+
+@dataclass(frozen=True)
+class Span:
+    """Rows of a file that follow each other and can be read without those before them.
+
+    Parameters
+    ----------
+    first_row, n_rows : int
+        The number of the first row in the file, and how many there are.
+    where : object
+        Where the kind of files finds them; None means the whole file.
+    """
+
+    first_row: int
+    n_rows: int
+    where: Any = None
 
 
 @dataclass(frozen=True)
@@ -51,15 +68,20 @@ class PartFile:
         self.path, self.options, self.part_bytes = path, options, part_bytes
         self.stamp = Stamp.of(path)
         self.budget = Budget(self.stamp.size, max(memory, _FEWEST_ALLOWED))
+        self.n_rows = 0  # that the last pass over the file has found
 
     @staticmethod
     def needs(path: Path) -> int:
         """Return about how many bytes of memory the whole table takes."""
         raise NotImplementedError
 
-    def parts(self) -> Iterator[Part]:
-        """Yield parts, in order."""
+    def parts(self, span: Span | None = None) -> Iterator[Part]:
+        """Yield parts, in order: of the whole file, or of one of its ``spans``."""
         raise NotImplementedError
+
+    def spans(self, n_bytes: int) -> list[Span]:
+        """Return spans of about ``n_bytes`` of numbers; the file has been read once."""
+        return [Span(0, self.n_rows)]
 
     def joined(self, kept: list[Any]) -> Table:
         """Return rows that ``Part.take`` kept, of this or similar files, as one table."""
@@ -79,18 +101,36 @@ class TypedParts(PartFile):
                                  f"{'table of text' * (option != 'rows')}.")  # fmt: skip
         self._file = self.opener(path)
 
-    def parts(self) -> Iterator[Part]:
+    def parts(self, span: Span | None = None) -> Iterator[Part]:
         """Yield a part per batch of rows."""
         import pyarrow
 
         names = list(self._file.schema.names)
         arrow_tables.refuse_twins(self.path, names)
-        rows, start = max(1, self.part_bytes // (8 * max(1, len(names)))), 0
-        for batch in self._file.batches(names, rows):
+        rows = max(1, self.part_bytes // (8 * max(1, len(names))))
+        start = 0 if span is None else span.first_row
+        file = self._file
+        if span is not None and span.where is not None:
+            file = file.limited_to(span.where)
+        for batch in file.batches(names, rows):
             for first in range(0, batch.num_rows, rows):
                 arrow = pyarrow.Table.from_batches([batch.slice(first, rows)])
                 yield Part(replace(self._table(arrow), first_row=start), arrow.take)
                 start += len(arrow)
+        if span is None:
+            self.n_rows = start
+
+    def spans(self, n_bytes: int) -> list[Span]:
+        """Return runs of row groups, or of batches."""
+        sizes = self._file.group_sizes()
+        if sizes is None:
+            return super().spans(n_bytes)
+        most = n_bytes // (8 * max(1, len(self._file.schema.names)))
+        ends = np.cumsum([0, *sizes]).tolist()
+        return [
+            Span(ends[run.start], ends[run.stop] - ends[run.start], run)
+            for run in runs_of(sizes, most)
+        ]
 
     def joined(self, kept: list[Any]) -> Table:
         """Return rows of Arrow tables as one table."""
@@ -168,13 +208,14 @@ class NumpyParts(PartFile):
         for option in ("rows", "decimal", "encoding", "header"):
             if getattr(options, option) is not None:
                 raise TableError(f"{option}: {path} is a NumPy array, which has none.")
+        self._width = 1  # columns, known of the first pass
 
     @staticmethod
     def needs(path: Path) -> int:
         """Return twice the size of the file: numbers are checked, and filled in."""
         return 2 * path.stat().st_size
 
-    def parts(self) -> Iterator[Part]:
+    def parts(self, span: Span | None = None) -> Iterator[Part]:
         """Yield a part per block of rows."""
         self.stamp.check()
         with self.path.open("rb") as file:
@@ -190,8 +231,13 @@ class NumpyParts(PartFile):
                 )
             width = int(np.prod(shape[1:]))
             rows = max(1, self.part_bytes // (8 * max(1, width)))
-            for first in range(0, shape[0] if shape else 0, rows):
-                n = min(rows, shape[0] - first)
+            self.n_rows, self._width = shape[0] if shape else 0, width
+            low, high = 0, self.n_rows
+            if span is not None:
+                low, high = span.first_row, span.first_row + span.n_rows
+                file.seek(low * width * dtype.itemsize, 1)
+            for first in range(low, high, rows):
+                n = min(rows, high - first)
                 values = np.fromfile(file, dtype, n * width)
                 if len(values) < n * width:
                     raise TableError(f"{self.path} was cut short while it was read.")
@@ -199,9 +245,31 @@ class NumpyParts(PartFile):
                 table = replace(arrays.table_of_array(self.path, array), first_row=first)
                 yield Part(table, array.__getitem__)
 
+    def spans(self, n_bytes: int) -> list[Span]:
+        """Return blocks of rows."""
+        rows = max(1, n_bytes // (8 * max(1, self._width)))
+        return [
+            Span(first, min(rows, self.n_rows - first)) for first in range(0, self.n_rows, rows)
+        ]
+
     def joined(self, kept: list[Any]) -> Table:
         """Return rows of arrays as one table."""
         if len({array.shape[1:] for array in kept}) > 1:
             shapes = shortened([array.shape[1:] for array in kept])
             raise TableError(f"the rows of {self.path} and of the other files differ: {shapes}.")
         return arrays.table_of_array(self.path, np.concatenate(kept))
+
+
+def runs_of(sizes: Sequence[int], most: int) -> list[range]:
+    """Return runs of neighbours with ``most`` together, or with one of them.
+
+    >>> runs_of([3, 3, 3, 9, 1], 6)
+    [range(0, 2), range(2, 3), range(3, 4), range(4, 5)]
+    """
+    runs, first, total = [], 0, 0
+    for i, size in enumerate(sizes):
+        if i > first and total + size > most:
+            runs.append(range(first, i))
+            first, total = i, 0
+        total += size
+    return [*runs, range(first, len(sizes))] if sizes else []

@@ -2,7 +2,7 @@
 
 import io
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.files.tables import arrow_tables, csv_tables
-from kernelatoms.files.tables.first_lines import look_at
-from kernelatoms.files.tables.parts import Part, PartFile
+from kernelatoms.files.tables.first_lines import FirstLines, look_at
+from kernelatoms.files.tables.parts import Part, PartFile, Span, runs_of
 from kernelatoms.files.tables.table import ReadOptions, Table, TableError
 from kernelatoms.limits import TooLargeError
 
@@ -20,6 +20,16 @@ from kernelatoms.limits import TooLargeError
 _TEXT_COST = 4
 # A part has at least so many bytes; a row has at most so many.
 _FEWEST_BYTES, _LONGEST_ROW = 1 << 16, 1 << 27
+
+
+@dataclass(frozen=True)
+class _Lines:
+    """Whole lines of a file: where they are, and how they are read."""
+
+    offset: int
+    n_bytes: int
+    looks: FirstLines
+    first_row: int
 
 
 class TextParts(PartFile):
@@ -33,16 +43,41 @@ class TextParts(PartFile):
         self._ends: bool | None = None
         self._looks: Any = None
         self._notes: list[str] = []
+        self._lines: list[_Lines] = []  # of all parts, known of the first pass
 
     @staticmethod
     def needs(path: Path) -> int:
         """Return some times the size of the file."""
         return _TEXT_COST * path.stat().st_size
 
-    def parts(self) -> Iterator[Part]:
+    def parts(self, span: Span | None = None) -> Iterator[Part]:
         """Yield a part per block of whole lines."""
         self.stamp.check()
-        line = start = 0
+        if span is None or span.where is None:
+            yield from self._all_parts()
+            return
+        with self.path.open("rb") as file:
+            for lines in span.where:
+                file.seek(lines.offset)
+                text, _ = csv_tables.as_utf8(
+                    self.path, file.read(lines.n_bytes), self.options.encoding
+                )
+                yield self._part(text, lines.looks, lines.first_row)
+
+    def spans(self, n_bytes: int) -> list[Span]:
+        """Return runs of blocks of whole lines."""
+        starts = [*(lines.first_row for lines in self._lines), self.n_rows]
+        return [
+            Span(
+                starts[run.start], starts[run.stop] - starts[run.start],
+                self._lines[run.start : run.stop],
+            )
+            for run in runs_of([lines.n_bytes for lines in self._lines], n_bytes)
+        ]  # fmt: skip
+
+    def _all_parts(self) -> Iterator[Part]:
+        line = start = offset = 0
+        found: list[_Lines] = []
         for data in self._blocks():
             text, notes = csv_tables.as_utf8(self.path, data, self.options.encoding)
             if line == 0:
@@ -52,12 +87,18 @@ class TextParts(PartFile):
             else:
                 looks = replace(self._looks, start=0, line=line)
             line = (line or 1) + data.count(b"\n")
+            offset += len(data)
             if not text[looks.start :].strip():
                 continue
-            reader = csv_tables.TextReader(self.path, text, looks, self.options.decimal)
-            table = self._table(reader, start)
-            start += len(table)
-            yield Part(table, partial(_texts, reader))
+            part = self._part(text, looks, start)
+            found.append(_Lines(offset - len(data), len(data), looks, start))
+            start += len(part.table)
+            yield part
+        self._lines, self.n_rows = found, start
+
+    def _part(self, text: bytes, looks: FirstLines, start: int) -> Part:
+        reader = csv_tables.TextReader(self.path, text, looks, self.options.decimal)
+        return Part(self._table(reader, start), partial(_texts, reader))
 
     def joined(self, kept: list[Any]) -> Table:
         """Return rows of texts as one table, whose types are those of all of them together."""

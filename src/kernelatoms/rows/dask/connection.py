@@ -81,6 +81,8 @@ def _local_cluster(distributed: Any, n_workers: int) -> Iterator[Any]:
         cluster = distributed.LocalCluster(
             n_workers=n_workers, threads_per_worker=1, processes=True, dashboard_address=None,
             silence_logs=logging.CRITICAL,
+            # Without a dashboard there is a page of the scheduler's health nevertheless.
+            scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},
         )  # fmt: skip
     try:
         yield cluster
