@@ -70,7 +70,8 @@ def residual_norms(
     """
     if isinstance(X, RowSource) or is_dask(X):
         refuse_unused(residual_norms, {"energy": energy}, "has an entry per row, and X is a source")
-        rows, others = open_rows(X), open_rows(codes)
+        rows: Any = open_rows(X)
+        others: Any = open_rows(codes)
 
         def of_blocks(rows: Any, own: Any) -> Array:
             return residual_norms(

@@ -6,10 +6,11 @@ from uuid import uuid4
 
 import dask.array as da
 import numpy as np
+from dask._task_spec import TaskRef
 from dask.highlevelgraph import HighLevelGraph
 
 from kernelatoms.rows.dask import tasks
-from kernelatoms.rows.dask.source import DaskRows, send
+from kernelatoms.rows.dask.source import DaskRows, add_task, send
 
 
 def lazy_answers(
@@ -48,9 +49,9 @@ def lazy_answers(
     if none.ndim == 2:
         sizes = (first.row_chunks, (none.shape[1],))
     for some in zip(*parts, strict=True):
-        chunks, keys = [chunk for chunk, _ in some], [key for _, key in some]
+        chunks, keys = [chunk for chunk, _ in some], [TaskRef(key) for _, key in some]
         place = (name, chunks[0].number, *(0 for _ in sizes[1:]))
-        layer[place] = (tasks.answer_chunk, sent, none, block_rows, chunks, *keys)
+        add_task(layer, place, tasks.answer_chunk, sent, none, block_rows, chunks, *keys)
     graph = HighLevelGraph.from_collections(name, layer, dependencies=arrays)
     meta = none if tasks.is_csr(none) else np.empty((0,) * none.ndim, none.dtype)
     return da.Array(graph, name, chunks=sizes, meta=meta, dtype=none.dtype)

@@ -145,8 +145,14 @@ def _n_missing(values: NDArray[Any]) -> int:
         return int(np.isnan(values).sum())
     if values.dtype.kind != "O":
         return 0
-    # None, NaN and pandas' NA, which is neither equal to itself nor unequal.
-    return sum(value is None or (value == value) is not True for value in values.tolist())
+    return sum(map(_is_missing, values.tolist()))
+
+
+def _is_missing(value: Any) -> bool:
+    try:
+        return value is None or bool(value != value)
+    except TypeError:  # pandas' NA is neither equal to itself nor unequal
+        return True
 
 
 def _listed(sizes: tuple[int, ...], most: int = 6) -> str:

@@ -12,12 +12,20 @@ import cloudpickle
 import dask
 import dask.array as da
 import numpy as np
+from dask._task_spec import Task, TaskRef
 from dask.delayed import Delayed
 from dask.highlevelgraph import HighLevelGraph
 from numpy.typing import DTypeLike, NDArray
 
 from kernelatoms.engine.cpu.threads import n_threads
 from kernelatoms.rows.dask import tasks
+from kernelatoms.rows.dask.chunks import (
+    is_frame,
+    rows_of_array,
+    rows_of_frame,
+    values_beside,
+    with_known_rows,
+)
 from kernelatoms.rows.dask.cluster import (
     check_not_lost,
     check_workers,
@@ -28,13 +36,6 @@ from kernelatoms.rows.dask.cluster import (
     memory_of_workers,
     n_workers,
     warn_of_chunks,
-)
-from kernelatoms.rows.dask.chunks import (
-    is_frame,
-    rows_of_array,
-    rows_of_frame,
-    values_beside,
-    with_known_rows,
 )
 from kernelatoms.rows.numbers import float_type_asked, stacked
 from kernelatoms.rows.reduction import tree
@@ -159,7 +160,7 @@ class DaskRows(RowSource):
 
     def identity(self) -> dict[str, Any]:
         """Return the chunks, their type and a checksum of their numbers, by a pass."""
-        calls = [(tasks.checksum_of, key, chunk) for chunk, key in self._chunks()]
+        calls = [(tasks.checksum_of, TaskRef(key), chunk) for chunk, key in self._chunks()]
         checksums = self._collected(calls, "checksum", "reading rows")
         return {
             "kind": "dask",
@@ -201,19 +202,18 @@ class DaskRows(RowSource):
         sent, n_bytes = send(work, f"send-atoms-{token}", layer)
         level: list[Any] = []
         for chunk, key in chunks:
-            own = [one.__dask_keys__()[chunk.number] for one in values]
-            layer[name, chunk.number] = (
-                tasks.work_on_chunk, sent, key, chunk, block_rows, add, *own
-            )  # fmt: skip
-            level.append((name, chunk.number))
+            own = [TaskRef(one.__dask_keys__()[chunk.number]) for one in values]
+            call = (tasks.work_on_chunk, sent, TaskRef(key), chunk, block_rows, add, *own)
+            level.append(add_task(layer, (name, chunk.number), *call))
         for number, groups in enumerate(tree(len(level), _FAN_IN)):
             adds = f"add-sums-{token}"
             for group, members in enumerate(groups):
-                layer[adds, number, group] = (tasks.add_sums, add, *(level[i] for i in members))
-            level = [(adds, number, group) for group in range(len(groups))]
+                sums = [level[i] for i in members]
+                level[group] = add_task(layer, (adds, number, group), tasks.add_sums, add, *sums)
+            del level[len(groups) :]
         total = self._computed(level[0], layer, values, "coding rows")
-        sums = len(chunks) * _size_of(total) if add is not None else 0
-        self.bytes_moved += n_bytes * n_workers(current_client()) + sums
+        of_sums = len(chunks) * _size_of(total) if add is not None else 0
+        self.bytes_moved += n_bytes * n_workers(current_client()) + of_sums
         return total
 
     def plan(self, n_atoms: int, n_features: int, n_dictionaries: int = 1) -> None:
@@ -284,7 +284,7 @@ class DaskRows(RowSource):
             low, high = np.searchsorted(ascending, [chunk.start, chunk.start + chunk.n_rows])
             if high > low:
                 places = ascending[low:high] - chunk.start
-                calls.append((tasks.pick_rows, key, chunk, places))
+                calls.append((tasks.pick_rows, TaskRef(key), chunk, places))
         found = self._collected(calls, "pick-rows", "picking rows") if calls else []
         back = np.empty(len(order), np.intp)
         back[order] = np.arange(len(order))
@@ -293,17 +293,17 @@ class DaskRows(RowSource):
     def _collected(self, calls: list[Any], name: str, doing: str) -> list[Any]:
         """Return the results of one task per chunk."""
         token = uuid4().hex
-        layer: dict[Any, Any] = {(f"{name}-{token}", i): call for i, call in enumerate(calls)}
-        layer[f"collect-{token}"] = (list, list(layer))
-        found: list[Any] = self._computed(f"collect-{token}", layer, [], doing)
+        layer: dict[Any, Any] = {}
+        parts = [add_task(layer, (f"{name}-{token}", i), *call) for i, call in enumerate(calls)]
+        collect = add_task(layer, f"collect-{token}", _together, *parts)
+        found: list[Any] = self._computed(collect, layer, [], doing)
         return found
 
-    def _computed(self, key: Any, layer: dict[Any, Any], others: list[Any], doing: str) -> Any:
+    def _computed(self, task: Any, layer: dict[Any, Any], others: list[Any], doing: str) -> Any:
         """Compute a task, and all that it needs."""
         final = f"total-{uuid4().hex}"
-        graph = HighLevelGraph.from_collections(
-            final, {**layer, final: (_itself, key)}, dependencies=[self._array, *others]
-        )
+        add_task(layer, final, _itself, task)
+        graph = HighLevelGraph.from_collections(final, layer, dependencies=[self._array, *others])
         check_not_lost(self._array, self._what)
         with errors_in_words(doing):
             return compute(Delayed(final, graph))
@@ -324,17 +324,21 @@ class DaskRows(RowSource):
                 self._known_workers = check_workers(client, self._known_workers)
 
 
-def send(work: Any, key: str, layer: dict[Any, Any]) -> tuple[str, int]:
-    """Add a task to a graph that gives work to others, once per worker; return its key and size.
+def add_task(layer: dict[Any, Any], key: Any, function: Callable[..., Any], *args: Any) -> Any:
+    """Add a task to a graph; return a reference to its result, for others."""
+    layer[key] = Task(key, function, *args)
+    return TaskRef(key)
+
+
+def send(work: Any, key: str, layer: dict[Any, Any]) -> tuple[Any, int]:
+    """Add a task to a graph that gives work to others, once per worker; return it and its size.
 
     The task holds the work as bytes, so that it can be done again where a worker is lost.
     """
     if current_client() is None:
-        layer[key] = (partial(_itself, work),)
-        return key, 0
+        return add_task(layer, key, partial(_itself, work)), 0
     packed = cloudpickle.dumps(work)
-    layer[key] = (cloudpickle.loads, packed)
-    return key, len(packed)
+    return add_task(layer, key, cloudpickle.loads, packed), len(packed)
 
 
 def compute(collection: Any) -> Any:
@@ -354,6 +358,10 @@ def is_dask(value: Any) -> bool:
 
 def _itself(value: Any) -> Any:
     return value
+
+
+def _together(*values: Any) -> list[Any]:
+    return list(values)
 
 
 def _size_of(total: Any) -> int:
