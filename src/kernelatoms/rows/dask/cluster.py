@@ -50,7 +50,7 @@ def check_workers(client: Any, known: set[str]) -> set[str]:
     Those of ``known`` addresses have been looked at.
     """
     here = _version()
-    workers = set(client.scheduler_info(n_workers=-1)["workers"])
+    workers = set(workers_of(client))
     if workers <= known:
         return known
     found = client.run(_version, workers=sorted(workers - known), on_error="return")
@@ -78,14 +78,19 @@ def memory_of_workers(client: Any) -> list[int]:
     """Return the memory limits of all workers, in bytes, of those that have one."""
     if client is None:
         return []
-    workers = client.scheduler_info(n_workers=-1)["workers"].values()
-    limits = [int(worker.get("memory_limit") or 0) for worker in workers]
+    limits = [int(worker.get("memory_limit") or 0) for worker in workers_of(client).values()]
     return [limit for limit in limits if limit > 0]
 
 
 def n_workers(client: Any) -> int:
     """Return how many workers there are; one without a cluster."""
-    return 1 if client is None else max(1, len(client.scheduler_info(n_workers=-1)["workers"]))
+    return 1 if client is None else max(1, len(workers_of(client)))
+
+
+def workers_of(client: Any) -> dict[str, Any]:
+    """Return what the scheduler knows of its workers, by address; nothing once it is lost."""
+    found: dict[str, Any] = client.scheduler_info(n_workers=-1).get("workers", {})
+    return found
 
 
 def warn_of_chunks(sizes: list[int], limits: list[int]) -> None:
