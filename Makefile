@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # Hundreds of processes are started: without .pyc files each would compile the package again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo reproduce test test-slow test-lowest test-torch test-gpu fuzz bench lint docs dist clean
+.PHONY: demo reproduce test test-slow test-lowest test-torch test-dask test-gpu fuzz bench lint docs dist clean
 .DEFAULT_GOAL := test
 
 # $(call install,what) puts the package (and extras) into $(VENV), creating it when it is not there.
@@ -92,6 +92,11 @@ $(TORCH_ROOM)/.ready: pyproject.toml
 	@$(TORCH_ROOM)/venv/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]' \
 	  "$(SAFETENSORS)" "$(TRITON); sys_platform == 'linux'"
 	@touch $@
+
+# Worker processes of Dask: same bits, death, the command line. Minutes.
+test-dask: export OPENBLAS_NUM_THREADS = 1
+test-dask: $(VENV)/.ready-dev
+	$(BIN)/pytest -m cluster tests/dask
 
 # The same tests on a card, kernels compiled; for a Python whose torch sees one.
 test-gpu:
