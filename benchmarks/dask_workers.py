@@ -37,12 +37,16 @@ Found = dict[str, Any]
 
 
 def _fit(X: Any, n_passes: int, clock: shared.Clock | None = None) -> Any:
+    return fit_from(shared.start_atoms(N_ATOMS, N_FEATURES), X, n_passes, N_NONZERO, clock)
+
+
+def fit_from(
+    start: Any, X: Any, n_passes: int, n_nonzero: int, clock: shared.Clock | None = None
+) -> Any:
+    """Return a learner after so many passes from start atoms."""
     from kernelatoms import MOD
 
-    learner = MOD(
-        n_nonzero_coefs=N_NONZERO, max_iter=n_passes, tol=0,
-        dict_init=shared.start_atoms(N_ATOMS, N_FEATURES),
-    )  # fmt: skip
+    learner = MOD(n_nonzero_coefs=n_nonzero, max_iter=n_passes, tol=0, dict_init=start)
     if clock is not None:
         learner.set_callbacks(clock)
     return learner.fit(X)
