@@ -8,8 +8,9 @@
 - ``info``: ``kernelatoms info``, ``report`` and ``datasets``.
 - ``compress``, ``decompress``, ``inspect`` and ``codec fit`` are in ``kernelatoms.codec.commands``.
 - ``demo``: ``kernelatoms demo``; ``digits``: its study and its page.
-- ``options``: options that commands share, and the opening of files; ``summaries``: what is said
-  of columns, missing values and what a fit reached.
+- ``options``: options that commands share, and the opening of files; ``cluster``: commands on the
+  workers of a Dask cluster; ``summaries``: what is said of columns, missing values and what a fit
+  reached.
 - ``console``: notes, errors, exit codes, progress, tables; ``interrupts``: Ctrl-C.
 
 Slow imports (scikit-learn, matplotlib, numba) are inside the functions that need them, so

@@ -66,8 +66,8 @@ def connected(scheduler: str | None, workers: int | None) -> Iterator[None]:
         raise ValueError(str(error)) from error
     except ConnectionError as error:
         raise OSError(
-            f"the connection to the Dask cluster was lost ({error.__cause__ or error}). A fit with "
-            "--checkpoint goes on from its last pass when the command is given again."
+            "the connection to the Dask cluster was lost. A fit with --checkpoint goes on from its "
+            "last pass when the command is given again."
         ) from error
     except RuntimeError as error:
         if type(error.__cause__).__name__ != "KilledWorker":

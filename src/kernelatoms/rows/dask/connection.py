@@ -1,10 +1,12 @@
 """Connections to a cluster: one that exists already, or worker processes of this machine."""
 
 import logging
+import os
 import signal
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from multiprocessing import resource_tracker
 from typing import Any
 
 from kernelatoms.lazy import load_extra
@@ -102,11 +104,28 @@ def _deaf_to_interrupts() -> Iterator[None]:
     ):
         yield
         return
+    _start_resource_tracker()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _start_resource_tracker() -> None:
+    """Start the process that removes what a command leaves when Ctrl-C ends it; it says nothing.
+
+    Python starts it with the first worker otherwise, and lets that thread hear Ctrl-C again.
+    """
+    name = "PYTHONWARNINGS"
+    before = os.environ.get(name)
+    os.environ[name] = ",".join(filter(None, [before, "ignore:resource_tracker:UserWarning"]))
+    try:
+        resource_tracker.ensure_running()
+    finally:
+        os.environ.pop(name)
+        if before is not None:
+            os.environ[name] = before
 
 
 @contextmanager
