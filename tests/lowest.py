@@ -14,6 +14,7 @@ PROJECT = tomllib.loads(Path(__file__).parents[1].joinpath("pyproject.toml").rea
 def lowest(requirement):
     """``numpy==2.1`` of ``numpy>=2.1``, the only form of a requirement in pyproject.toml."""
     name, _, version = requirement.partition(">=")
+    name = name.partition("[")[0]  # constraints name no extras
     if not re.fullmatch(r"[\w-]+", name) or not re.fullmatch(r"\d+(\.\d+)*", version):
         raise ValueError(f"A requirement reads name>=lowest.version, got {requirement!r}.")
     return f"{name}=={version}"
@@ -22,7 +23,7 @@ def lowest(requirement):
 def constraints(project):
     """Those of the package and of the tests."""
     extras = project["optional-dependencies"]
-    wanted = [*project["dependencies"], *extras["cli"], *extras["dev"]]
+    wanted = [*project["dependencies"], *extras["cli"], *extras["dask"], *extras["dev"]]
     return [lowest(one) for one in wanted if not one.startswith("kernelatoms[")]
 
 

@@ -9,10 +9,17 @@ from sklearn.utils import check_array, get_tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_y
 
-from kernelatoms.engine import Array
-from kernelatoms.estimators.devices.conversion import as_numpy, is_tensor
+from kernelatoms.engine import Array, is_device_array
+from kernelatoms.estimators.devices.conversion import all_to_numpy, as_numpy, is_tensor
 from kernelatoms.estimators.devices.source_columns import note_columns
-from kernelatoms.estimators.validation import FLOATS, dense_rows, looks_finite, validated
+from kernelatoms.estimators.devices.use_device import on_chosen_device
+from kernelatoms.estimators.validation import (
+    FLOATS,
+    check_any,
+    dense_rows,
+    looks_finite,
+    validated,
+)
 from kernelatoms.rows import ArrayRows, RowSource
 from kernelatoms.rows.routed import ClassRows
 from kernelatoms.similarity.missing import rows_with_missing
@@ -130,8 +137,12 @@ def checked_source(estimator: Any, source: RowSource, *, reset: bool) -> RowSour
     may_miss = estimator._learns_missing and get_tags(estimator).input_tags.allow_nan
     finite: Any = "allow-nan" if may_miss else True
 
+    on_devices = source.is_distributed and _learns_on_devices(estimator)
+
     def checked(block: Any) -> Array:
-        block = dense_rows(block)
+        block = dense_rows(on_chosen_device(block) if on_devices else all_to_numpy(block))
+        if is_device_array(block):
+            return check_any(block, dtype=FLOATS, order="C", input_name="X")
         options = {"dtype": FLOATS, "order": "C", "ensure_all_finite": finite}
         if is_finite := looks_finite(block, options):
             options["ensure_all_finite"] = False
@@ -149,6 +160,11 @@ def checked_source(estimator: Any, source: RowSource, *, reset: bool) -> RowSour
     if not rows.count():
         raise ValueError("X is a source without rows, and at least one is needed to learn from.")
     return rows
+
+
+def _learns_on_devices(estimator: Any) -> bool:
+    parts = (estimator, getattr(estimator, "dictionary", None))
+    return all(part is None or getattr(part, "_on_devices", False) for part in parts)
 
 
 def _of_weight(source: RowSource, weights: NDArray[np.float64]) -> RowSource:

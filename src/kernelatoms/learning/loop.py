@@ -24,10 +24,10 @@ from numpy.typing import NDArray
 from kernelatoms.coding.codes import Codes
 from kernelatoms.coding.problem import CodingProblem
 from kernelatoms.coding.pursuits import Pursuit
-from kernelatoms.engine import Array, machine, to_numpy
+from kernelatoms.engine import Array, is_device_array, machine, to_numpy
 from kernelatoms.features.linear_algebra import check_squares
 from kernelatoms.learning.missing import feature_means, fill_by_codes, fill_by_means
-from kernelatoms.learning.pass_sums import PassSums
+from kernelatoms.learning.pass_sums import PassSums, sums_to_numpy
 from kernelatoms.learning.runs import (
     BatchUpdate,
     Run,
@@ -178,7 +178,7 @@ class CodeAndSum:
     ) -> None:
         self._problems, self._n_rows, self._pursuit = problems, n_rows, pursuit
         self._update, self._dictionary = update, dictionary
-        self._problem_of: Callable[[Array], CodingProblem] | None = None
+        self._posed: dict[bool, tuple[Array, Callable[[Array], CodingProblem]]] = {}
         self._lock = threading.Lock()
 
     def __reduce__(self) -> Any:
@@ -187,21 +187,29 @@ class CodeAndSum:
 
     def codes(self, block: Array) -> Codes:
         """Return the codes of a block."""
+        return self._pursuit(self._there(block)[1](block))
+
+    def _there(self, block: Array) -> tuple[Array, Callable[[Array], CodingProblem]]:
+        """Return the dictionary, and how problems are posed, on the machine of a block."""
+        place = is_device_array(block)
         with self._lock:  # the first thread poses the problem for all
-            if self._problem_of is None:
-                with machine(self._dictionary).one_blas_thread():
-                    self._problem_of = self._problems(self._dictionary, self._n_rows)
-        return self._pursuit(self._problem_of(block))
+            if place not in self._posed:
+                atoms = np.asarray(self._dictionary, like=block)
+                with machine(atoms).one_blas_thread():
+                    self._posed[place] = atoms, self._problems(atoms, self._n_rows)
+        return self._posed[place]
 
     def __call__(
         self, block: Array, start: int, weights: NDArray[np.float64] | None = None
     ) -> PassSums:
         """Return what a block tells, whose first row has the number ``start``."""
-        codes = self.codes(block)
+        atoms, problem_of = self._there(block)
+        codes = self._pursuit(problem_of(block))
         if weights is None:
-            return PassSums.of(self._update.sums(block, codes, self._dictionary), codes, start)
-        sums = weighted_sums(self._update, block, codes, self._dictionary, weights)
-        return PassSums.of(*sums, start)
+            found = PassSums.of(self._update.sums(block, codes, atoms), codes, start)
+        else:
+            found = PassSums.of(*weighted_sums(self._update, block, codes, atoms, weights), start)
+        return sums_to_numpy(found) if isinstance(self._dictionary, np.ndarray) else found
 
 
 def _look_at_all(

@@ -3,14 +3,14 @@
 See docs/decisions/042-blocks-and-sums.md.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelatoms.coding.codes import Codes
-from kernelatoms.engine import Array
+from kernelatoms.engine import Array, is_device_array, to_numpy
 from kernelatoms.learning.state import worst_represented
 
 
@@ -59,3 +59,13 @@ class PassSums:
         sums = self.sums
         sums += later.sums
         return PassSums(sums, self.uses + later.uses, self.worst + later.worst)
+
+
+def sums_to_numpy(sums: Any) -> Any:
+    """Return sums with numpy arrays for those of a device."""
+    if is_device_array(sums):
+        return to_numpy(sums)
+    if not is_dataclass(sums) or isinstance(sums, type):
+        return sums
+    parts = {field.name: getattr(sums, field.name) for field in fields(sums)}
+    return replace(sums, **{name: sums_to_numpy(part) for name, part in parts.items()})

@@ -45,6 +45,7 @@ class _Crew:
 
     items: list[Any]
     todo: deque[int]
+    is_alone: bool = False
     stopped: bool = False
     errors: list[tuple[int, BaseException]] = field(default_factory=list)
     entered: list[None] = field(default_factory=list)
@@ -69,8 +70,14 @@ _limit_users = 0
 
 
 def is_at_work() -> bool:
-    """Whether this thread does a part of work that the pool shares."""
+    """Whether this thread does a part of work that threads share."""
     return getattr(_inside, "crew", None) is not None
+
+
+def is_pool_at_work() -> bool:
+    """Whether this thread does a part of work that the pool shares, and not that of ``alone``."""
+    crew: _Crew | None = getattr(_inside, "crew", None)
+    return crew is not None and not crew.is_alone
 
 
 def n_threads() -> int:
@@ -165,7 +172,7 @@ def alone() -> Iterator[None]:
     """
     before = getattr(_inside, "crew", None)
     with one_blas_thread():
-        _inside.crew = before or _Crew([], deque())
+        _inside.crew = before or _Crew([], deque(), is_alone=True)
         try:
             yield
         finally:

@@ -394,13 +394,14 @@ def _by_blocks(
                 f"{line} has an entry per row, and {name} is a source of rows: give the rows of "
                 f"each block, and their {line}, by themselves (for block in {name}: ...)."
             )
+    in_dask = is_dask(X)
     if owner is not None and getattr(work, "__self__", None) is owner:
         work = getattr(block_worker(owner), work.__name__)
 
     def answer(block: Any) -> Any:
-        return by_rows(work, block, owner, name=name, lines=lines, **given)
+        found = by_rows(work, block, owner, name=name, lines=lines, **given)
+        return all_to_numpy(found) if in_dask else found
 
-    in_dask = is_dask(X)
     X = open_rows(X)
     # Answers are lazy in Dask: no row is looked at.
     one: Any = np.ones((1, X.n_features), X.dtype) if in_dask else next(X.blocks(1), None)

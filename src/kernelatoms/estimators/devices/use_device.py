@@ -10,6 +10,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
+from kernelatoms.engine import is_device_array
 from kernelatoms.engine.cpu import threads
 
 VARIABLE = "KERNELATOMS_DEVICE"
@@ -85,13 +86,23 @@ def use_device(device: Any) -> Iterator[None]:
 
 def chosen_device() -> Any:
     """Return the device that numpy rows go through, or None: for all within work of the CPU."""
-    if threads.is_at_work():
+    if threads.is_pool_at_work():
         return None
     choice = _chosen.get()
     if choice is not None:
         return _find(choice.name) if choice.name else None
     name = os.environ.get(VARIABLE, "").strip()
     return _find(name, f"{VARIABLE}={name}: ") if name else None
+
+
+def on_chosen_device(rows: Any) -> Any:
+    """Return rows in memory on the device that is chosen; as they are where none is."""
+    device = chosen_device()
+    if device is None or is_device_array(rows):
+        return rows
+    from kernelatoms.engine.gpu.arrays.streaming import Transfers
+
+    return Transfers(device, rows.dtype).bring(rows, len(rows))
 
 
 def note_use(model: Any) -> None:

@@ -1,6 +1,7 @@
 """``DaskRows``: the rows of a Dask array or data frame, worked on where their chunks lie."""
 
 import operator
+import pickle
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
@@ -9,7 +10,6 @@ from typing import Any
 from uuid import uuid4
 
 import cloudpickle
-import dask
 import dask.array as da
 import numpy as np
 from dask._task_spec import Task, TaskRef
@@ -17,6 +17,7 @@ from dask.delayed import Delayed
 from dask.highlevelgraph import HighLevelGraph
 from numpy.typing import DTypeLike, NDArray
 
+import dask
 from kernelatoms.engine.cpu.threads import n_threads
 from kernelatoms.rows.dask import tasks
 from kernelatoms.rows.dask.chunks import (
@@ -365,5 +366,7 @@ def _together(*values: Any) -> list[Any]:
 
 
 def _size_of(total: Any) -> int:
-    """Return about how many bytes a sum takes when it is sent."""
-    return len(cloudpickle.dumps(total))
+    """Return how many bytes a sum takes when it is sent."""
+    buffers: list[pickle.PickleBuffer] = []
+    rest = pickle.dumps(total, protocol=5, buffer_callback=buffers.append)  # copies no arrays
+    return len(rest) + sum(memoryview(buffer).nbytes for buffer in buffers)

@@ -46,8 +46,10 @@ class Chunk:
 
     def opened(self, rows: Any) -> RowSource:
         """Return the rows of the chunk as a source; refuse what was not announced."""
-        if type(rows).__module__.partition(".")[0] == "cupy":
-            rows = rows.get()
+        if type(rows).__module__.partition(".")[0] in ("cupy", "torch"):
+            from kernelatoms.engine.gpu.arrays.conversion import array_from
+
+            rows = array_from(rows, self.what)
         expected = (self.n_rows, self.n_features)
         if rows.shape != expected or rows.dtype != self.stored:
             raise ValueError(

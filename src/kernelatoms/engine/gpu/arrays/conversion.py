@@ -87,6 +87,12 @@ def array_of(tensor: Any, name: str) -> Any:
     return DeviceArray(widened(tensor).contiguous())
 
 
+def array_from(rows: Any, name: str) -> Any:
+    """Return the engine's array for a tensor, or for an array that DLPack takes: CuPy's."""
+    tensor = rows if isinstance(rows, torch.Tensor) else torch.from_dlpack(rows)
+    return array_of(tensor, name)
+
+
 def _refuse_strange(tensor: Any, name: str) -> None:
     """Refuse tensors that neither machine supports."""
     if tensor.requires_grad:
