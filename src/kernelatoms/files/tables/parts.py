@@ -225,9 +225,9 @@ class NumpyParts(PartFile):
                 raise TableError(f"{self.path} cannot be read as a NumPy file: {error}.") from error
             if columns_first and len(shape) > 1:
                 raise TableError(
-                    f"{self.path} holds its numbers column by column, and is too large to "
-                    "be read as a whole: save it row by row (numpy.ascontiguousarray), or allow "
-                    "more, such as memory='16GiB'."
+                    f"{self.path} holds its numbers column by column, and cannot be read in parts: "
+                    "save it row by row (numpy.ascontiguousarray), or have it read as a whole, by "
+                    "more memory, such as memory='16GiB'."
                 )
             width = int(np.prod(shape[1:]))
             rows = max(1, self.part_bytes // (8 * max(1, width)))

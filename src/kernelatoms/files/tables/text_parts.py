@@ -138,8 +138,8 @@ class TextParts(PartFile):
         with self.path.open("rb") as file:
             if file.read(2) in (b"\xff\xfe", b"\xfe\xff") or self._is_wide():
                 raise TableError(
-                    f"{self.path} is in the encoding UTF-16, and is too large to be read as "
-                    "a whole: write it in UTF-8, or allow more, such as memory='16GiB'."
+                    f"{self.path} is in the encoding UTF-16, and cannot be read in parts: write it "
+                    "in UTF-8, or have it read as a whole, by more memory, such as memory='16GiB'."
                 )
             file.seek(0)
             while data := file.read(step):
