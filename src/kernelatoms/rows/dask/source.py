@@ -274,7 +274,7 @@ class DaskRows(RowSource):
         yield from regroup(each, block_rows, lambda chunk, start, stop: chunk[start:stop])
 
     def _finish(self, piece: Any) -> Any:
-        return piece.parts[0] if len(piece.parts) == 1 else piece.joined(self.dtype)
+        return stacked(piece.parts, self.n_features, self.dtype)
 
     def _take(self, indices: NDArray[np.intp]) -> Any:
         """Return rows, each picked where it lies."""
