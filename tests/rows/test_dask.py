@@ -10,11 +10,11 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
+from dask import delayed
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from dask import delayed
 from dask_cases import SMALL, chunkings, counted, in_dask, uneven
 from kernelatoms import open_rows
 from kernelatoms.rows import ArrayRows, SparseRows

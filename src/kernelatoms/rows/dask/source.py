@@ -10,6 +10,7 @@ from typing import Any
 from uuid import uuid4
 
 import cloudpickle
+import dask
 import dask.array as da
 import numpy as np
 from dask._task_spec import Task, TaskRef
@@ -17,7 +18,6 @@ from dask.delayed import Delayed
 from dask.highlevelgraph import HighLevelGraph
 from numpy.typing import DTypeLike, NDArray
 
-import dask
 from kernelatoms.engine.cpu.threads import n_threads
 from kernelatoms.rows.dask import tasks
 from kernelatoms.rows.dask.chunks import (
