@@ -1,6 +1,7 @@
 """``--scheduler`` and ``--workers``: what is refused before any work; clusters: ``tests/dask``."""
 
 import sys
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from kernelatoms import KSVD, save_model
 from kernelatoms.cli import cluster
 from kernelatoms.cli.app import main
+from kernelatoms.files.tables import on_workers
 
 COMMANDS = {
     "fit": ["fit", "t.npy", "--model", "KSVD"],
@@ -86,3 +88,20 @@ def test_no_scheduler_answers(refused, monkeypatch):
         said = refused(*COMMANDS["encode"], "--scheduler", address)
         assert f"--scheduler: no Dask scheduler answers at '{address}'" in said
         assert said.count("\n") == 1
+
+
+class KilledWorker(Exception):  # noqa: N818 - as Dask calls it
+    pass
+
+
+@pytest.mark.parametrize(
+    ("error", "cause", "kind", "said"),
+    [(RuntimeError("r"), KilledWorker("k"), OSError, "several workers died .* Dask says: k"),
+     (ConnectionError("c"), None, OSError, "connection to the Dask cluster was lost.*--checkpoint"),
+     (RuntimeError("a bug"), None, RuntimeError, "a bug")],
+)  # fmt: skip
+def test_losses_are_said_in_words(monkeypatch, error, cause, kind, said, capsys):
+    monkeypatch.setattr(on_workers, "connected", lambda *_: nullcontext(2))
+    with pytest.raises(kind, match=said), cluster.connected(None, 2):
+        raise error from cause
+    assert "by 2 workers of this machine" in capsys.readouterr().err

@@ -40,7 +40,7 @@ EXAMPLES = """**Examples**
 
 `kernelatoms fit 'big/*.parquet' --label y --memory 2GiB`
 
-`kernelatoms fit 'big/*.parquet' --label y --scheduler tcp://10.0.0.1:8786`
+`kernelatoms fit 'big/*.parquet' --label y --workers 4`
 """
 
 _MODELS = "; ".join(f"{name}: {choice.what}" for name, choice in PRESETS.items())
