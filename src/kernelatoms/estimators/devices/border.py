@@ -187,7 +187,10 @@ def _learn_from_rows(work: Callable[..., Any], owner: Any, X: Any, y: Any, name:
 def _learn_from_source(work: Callable[..., Any], owner: Any, source: RowSource, y: Any) -> Any:
     """Return the same of a source, or of what is learned from instead: a sample, say."""
     X = owner._from_source(source)
-    answer = _learn_from_rows(work, owner, X, y, "X")
+    if source.is_distributed and X is source:  # its passes may run on devices
+        answer = work(X, *(() if y is _NO_LABELS else (as_labels(y),)))
+    else:
+        answer = _learn_from_rows(work, owner, X, y, "X")
     if X is not source:  # a sample, whose columns have no names
         note_columns(owner, source)
     if source.row_chunks is not None:
