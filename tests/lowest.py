@@ -14,7 +14,6 @@ PROJECT = tomllib.loads(Path(__file__).parents[1].joinpath("pyproject.toml").rea
 def lowest(requirement):
     """``numpy==2.1`` of ``numpy>=2.1``, the only form of a requirement in pyproject.toml."""
     name, _, version = requirement.partition(">=")
-    name = name.partition("[")[0]  # constraints name no extras
     if not re.fullmatch(r"[\w-]+", name) or not re.fullmatch(r"\d+(\.\d+)*", version):
         raise ValueError(f"A requirement reads name>=lowest.version, got {requirement!r}.")
     return f"{name}=={version}"

@@ -31,6 +31,6 @@ def test_those_of_the_package_and_of_the_tests_are_printed():
         assert done.returncode
         return
     extras = lowest.PROJECT["optional-dependencies"]
-    expected = [*lowest.PROJECT["dependencies"], *extras["cli"], *extras["dev"]]
+    expected = [*lowest.PROJECT["dependencies"], *extras["cli"], *extras["dask"], *extras["dev"]]
     expected = [one.replace(">=", "==") for one in expected if not one.startswith("kernelatoms[")]
     assert done.stdout.splitlines() == expected
