@@ -18,15 +18,23 @@ import dask.array as da
 import numpy as np
 from dask.distributed import Client, LocalCluster
 
+#: For glibc: give freed memory back in large pieces alone. Of the nannies of Dask it is 64 KiB, and
+#: every array of a block is then of new pages.
+KEEP_MEMORY = {"MALLOC_TRIM_THRESHOLD_": 256 << 20, "MALLOC_MMAP_THRESHOLD_": 32 << 20}
 RANK, NOISE = 32, np.float32(0.1)
 MIB = 2**20
 
 
 @contextmanager
-def local_cluster(n_workers: int, memory_limit: Any = 0) -> Iterator[Client]:
+def local_cluster(
+    n_workers: int, memory_limit: Any = 0, keep_memory: bool = False
+) -> Iterator[Client]:
     """Connect to a cluster of processes of this machine, with one thread each."""
+    environment = KEEP_MEMORY if keep_memory else {}
     warnings.filterwarnings("ignore", "Port .* is already in use")
     with (
+        dask.config.set({f"distributed.nanny.pre-spawn-environ.{k}": v
+                         for k, v in environment.items()}),
         LocalCluster(
             n_workers=n_workers, threads_per_worker=1, processes=True, memory_limit=memory_limit,
             dashboard_address=None,
@@ -147,6 +155,6 @@ def worker_memory(dask_worker: Any) -> dict[str, int]:
 
 def versions(*more: str) -> str:
     """Return versions, cores and load in a line."""
-    names = ("kernelatoms", "numpy", "numba", "scikit-learn", "dask", "distributed", *more)
-    said = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in names)
+    names = ("kernelatoms", "numpy", "numba", "sklearn", "dask", "distributed", *more)
+    said = ", ".join(f"{name} {importlib.import_module(name).__version__}" for name in names)
     return f"{os.cpu_count()} cores, load before the run {os.getloadavg()[0]:.2f}; {said}."
