@@ -248,7 +248,7 @@ def main() -> None:
     given.alpha = given.alpha or ALPHAS[given.data]
     case = {"data": given.data, "n_rows": given.rows}
     train, held_out, start = load(case)
-    names = ["dask-ml"] if Incremental is not None else []
+    names = ["dask_ml"] if Incremental is not None else []
     print(shared.versions(*names))
     print(f"\n{given.data}: {len(train):,} x {train.shape[1]} float32 in chunks of "
           f"{given.chunk_rows:,} rows, {len(start)} atoms, alpha {given.alpha:g}, {given.workers} "

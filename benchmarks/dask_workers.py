@@ -5,9 +5,13 @@ python -m benchmarks.dask_workers [--workers 1 2] [--rows N] [--passes 3] [--chu
 
 Per number of workers: seconds per pass, rows per second, times as fast as the first number, the
 checksum of the atoms (must be the same for all), the peak memory of a worker without the chunks
-that it holds, and the same rows learned from in memory with as many threads. Rows are made on the
+that it holds, and the same rows learned from in memory with as many threads. CPU seconds tell the
+work of all processes; they stay about the same where others share the machine. Rows are made on the
 workers and stay there; start atoms are given, so that nothing is drawn. Every contender has a
 process of its own, one after another, and warms up.
+
+Dask's nannies let workers give freed memory back at once (MALLOC_TRIM_THRESHOLD_ is 64 KiB): the
+arrays of every block are of new pages. ``--keep-memory`` starts workers that reuse it.
 
 ``--profile`` says where the time of a pass goes, by the scheduler's record of tasks.
 ``--cost-model`` measures chunks of an eighth, too, and prints the constants of
@@ -61,25 +65,34 @@ def warm_up() -> None:
 
 
 def on_workers(
-    n_workers: int, n_rows: int, n_passes: int, chunk_mib: float, bandwidth: bool
+    n_workers: int,
+    n_rows: int,
+    n_passes: int,
+    chunk_mib: float,
+    bandwidth: bool,
+    keep_memory: bool,
 ) -> Callable[[], Callable[[], Found]]:
     """Learn on a cluster."""
     per_chunk = shared.rows_per_chunk(N_FEATURES, chunk_mib)
 
     def call() -> Callable[[], Found]:
-        with shared.local_cluster(n_workers) as client:
+        with shared.local_cluster(n_workers, keep_memory=keep_memory) as client:
             shared.submit_everywhere(client, warm_up)
             _fit(shared.rows_on_workers(4096 * n_workers, N_FEATURES, 2048), 2)
             X = shared.rows_on_workers(n_rows, N_FEATURES, per_chunk).persist()
             wait(X)
             client.run(shared.forget_peak)
             client.get_task_stream()  # from now on
-            clock, began = shared.Clock(), time.time()
+            clock, before = shared.Clock(), client.run(time.process_time)
+            own = time.process_time()
             learner = _fit(X, n_passes, clock)
-            seconds = time.time() - began
+            own = time.process_time() - own
+            cpu = sum(client.run(time.process_time).values()) - sum(before.values())
             memory = list(client.run(shared.worker_memory).values())
             found = {
-                **_answer(learner, clock, seconds),
+                **_answer(learner, clock),
+                "cpu": cpu / n_passes,
+                "cpu_of_scheduler": own / n_passes,
                 "chunks_per_worker": sorted(one["chunks"] for one in memory),
                 "peak_beside_chunks": max(one["peak"] - one["held"] for one in memory),
                 "profile": _profile(client, clock, n_workers),
@@ -98,19 +111,19 @@ def in_process(n_rows: int, n_passes: int, chunk_mib: float) -> Callable[[], Cal
     warm_up()
 
     def call() -> Callable[[], Found]:
-        clock, began = shared.Clock(), time.time()
+        clock, began = shared.Clock(), time.process_time()
         learner = _fit(X, n_passes, clock)
-        found = _answer(learner, clock, time.time() - began)
+        cpu = (time.process_time() - began) / n_passes
+        found = {**_answer(learner, clock), "cpu": cpu}
         return lambda: found
 
     return call
 
 
-def _answer(learner: Any, clock: shared.Clock, seconds: float) -> Found:
+def _answer(learner: Any, clock: shared.Clock) -> Found:
     atoms = np.ascontiguousarray(learner.components_)
     return {
         "passes": clock.seconds(),
-        "fit": seconds,
         "sha256": hashlib.sha256(atoms.tobytes()).hexdigest(),
         "objective": float(learner.objective_[-1]),
     }
@@ -196,7 +209,16 @@ def measure(given: argparse.Namespace) -> dict[str, list[Found]]:
                    if given.cost_model else {}),
             }  # fmt: skip
             for label, more in contenders.items():
-                found[label].append(ask("on_workers", 1, n_workers=n, **common, **more))
+                found[label].append(
+                    ask(
+                        "on_workers",
+                        1,
+                        n_workers=n,
+                        keep_memory=given.keep_memory,
+                        **common,
+                        **more,
+                    )
+                )
             if n in threads:
                 found[f"threads {n}"].append(
                     ask("in_process", n, chunk_mib=given.chunk_mib, **common)
@@ -208,23 +230,32 @@ def seconds_per_pass(rounds: list[Found]) -> float:
     return statistics.median(s for found in rounds for s in found["passes"])
 
 
+def _median(rounds: list[Found], name: str) -> float:
+    return statistics.median(found[name] for found in rounds)
+
+
 def print_table(found: dict[str, list[Found]], given: argparse.Namespace) -> None:
     """Print a row per number of workers."""
     print("| workers | s per pass | rows/s | times as fast | chunks each | peak beside chunks, MiB "
-          "| threads of one process, s | Dask over it |")  # fmt: skip
-    print("|---" * 8 + "|")
+          "| CPU s per pass: workers, scheduler | threads of one process, s (CPU s) "
+          "| Dask over it (CPU) |")  # fmt: skip
+    print("|---" * 9 + "|")
     first = seconds_per_pass(found[f"dask {given.workers[0]}"])
     for n in given.workers:
         rounds = found[f"dask {n}"]
         seconds = seconds_per_pass(rounds)
+        cpu, scheduler = (_median(rounds, name) for name in ("cpu", "cpu_of_scheduler"))
         peak = max(one["peak_beside_chunks"] for one in rounds) / shared.MIB
         chunks = [c for one in rounds for c in one["chunks_per_worker"]]
         beside = "- | -"
         if f"threads {n}" in found:
-            alone = seconds_per_pass(found[f"threads {n}"])
-            beside = f"{alone:.3f} | {100 * (seconds / alone - 1):+.1f}%"
+            threads = found[f"threads {n}"]
+            alone, of_alone = seconds_per_pass(threads), _median(threads, "cpu")
+            beside = (f"{alone:.3f} ({of_alone:.2f}) | {100 * (seconds / alone - 1):+.1f}% "
+                      f"({100 * ((cpu + scheduler) / of_alone - 1):+.1f}%)")  # fmt: skip
         print(f"| {n} | {seconds:.3f} | {given.rows / seconds:,.0f} | {first / seconds:.2f} | "
-              f"{min(chunks)} to {max(chunks)} | {peak:,.0f} | {beside} |")  # fmt: skip
+              f"{min(chunks)} to {max(chunks)} | {peak:,.0f} | {cpu:.2f}, {scheduler:.2f} "
+              f"| {beside} |")  # fmt: skip
     sums = {one["sha256"] for n in given.workers for one in found[f"dask {n}"]}
     same = "the same" if len(sums) == 1 else "NOT THE SAME"
     said = ", ".join(sorted(one[:16] for one in sums))
@@ -287,6 +318,11 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--profile", action="store_true")
     parser.add_argument("--cost-model", "--cluster-bytes", action="store_true")
+    parser.add_argument(
+        "--keep-memory",
+        action="store_true",
+        help="let workers reuse freed memory (dask_cluster.KEEP_MEMORY)",
+    )
     parser.add_argument("--json", help="a file for all that was found")
     return parser.parse_args()
 
@@ -297,7 +333,8 @@ def main() -> None:
     print(shared.versions())
     print(f"\nMOD, {given.rows:,} x {N_FEATURES} float32 in {n_chunks} chunks of "
           f"{given.chunk_mib:g} MiB, {N_ATOMS} atoms, {N_NONZERO} nonzeros; medians of "
-          f"{given.rounds} x {given.passes} passes.\n", flush=True)  # fmt: skip
+          f"{given.rounds} x {given.passes} passes"
+          f"{', workers reuse memory' if given.keep_memory else ''}.\n", flush=True)  # fmt: skip
     found = measure(given)
     print_table(found, given)
     if given.profile:
