@@ -7,9 +7,10 @@ import dask
 import dask.array as da
 import numpy as np
 from dask.delayed import Delayed, delayed
+from dask.highlevelgraph import HighLevelGraph
 from numpy.typing import NDArray
 
-from kernelatoms.rows.dask.cluster import errors_in_words
+from kernelatoms.rows.dask.cluster import errors_in_words, futures_behind
 from kernelatoms.rows.dask.tasks import frame_to_array
 
 
@@ -36,7 +37,7 @@ def rows_of_array(array: Any, what: str) -> Any:
         if any(np.isnan(height) for height in array.chunks[0]):
             array = with_known_rows(array)
         array = array.rechunk({1: -1})
-    return dask.optimize(array)[0]
+    return _optimized(array, array)
 
 
 def rows_of_frame(
@@ -69,7 +70,22 @@ def rows_of_frame(
         for one in part.to_delayed()
     ]
     array = da.concatenate(arrays, allow_unknown_chunksizes=True)
-    return dask.optimize(array)[0], names
+    return _optimized(array, frame), names
+
+
+def _optimized(array: Any, collection: Any) -> Any:
+    """Return an array with a simpler graph, which holds what a cluster keeps of the collection.
+
+    A graph that is made simpler forgets chunks that exist already: where nobody else remembers
+    them, the cluster gives up their memory.
+    """
+    simpler = dask.optimize(array)[0]
+    kept = {future.key: future for future in futures_behind(collection)}
+    if not kept:
+        return simpler
+    name = simpler.name
+    graph = HighLevelGraph({name: {**kept, **simpler.dask}}, {name: set()})
+    return da.Array(graph, name, simpler.chunks, dtype=simpler.dtype, meta=simpler._meta)
 
 
 def _number_type(name: str, kind: Any) -> np.dtype[Any]:
@@ -89,9 +105,9 @@ def with_known_rows(array: Any) -> Any:
     if not any(np.isnan(n_rows) for n_rows in array.chunks[0]):
         return array
     known = array.copy()
-    counts = [delayed(_n_rows)(chunk) for chunk in array.to_delayed().reshape(-1, 1)[:, 0]]
-    if array.ndim == 2 and len(array.chunks[1]) > 1:
-        counts = [delayed(_n_rows)(chunk) for chunk in array.to_delayed()[:, 0]]
+    # As it is: another simplification would give other tasks the same names.
+    chunks = array.to_delayed(optimize_graph=False).reshape(len(array.chunks[0]), -1)
+    counts = [delayed(_n_rows)(chunk) for chunk in chunks[:, 0]]
     with errors_in_words("counting rows"):
         sizes = dask.compute(*counts)
     known._chunks = (tuple(int(size) for size in sizes), *array.chunks[1:])

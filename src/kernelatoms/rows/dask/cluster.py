@@ -33,15 +33,18 @@ def current_client() -> Any:
 
 def check_not_lost(collection: Any, what: str) -> None:
     """Refuse a collection whose chunks are on a cluster to which there is no connection."""
-    distributed = sys.modules.get("distributed")
-    if distributed is None:
-        return
-    for future in distributed.futures_of(collection):
+    for future in futures_behind(collection):
         if future.client is None or future.client.status not in ("running", "newly-created"):
             raise ValueError(
                 f"The chunks of {what} are on a cluster whose client is closed: connect a client "
                 f"(dask.distributed.Client) and make {what} again."
             )
+
+
+def futures_behind(collection: Any) -> list[Any]:
+    """Return what a cluster keeps of a collection."""
+    distributed = sys.modules.get("distributed")
+    return [] if distributed is None else list(distributed.futures_of(collection))
 
 
 def check_workers(client: Any, known: set[str]) -> set[str]:
