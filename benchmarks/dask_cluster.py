@@ -123,7 +123,8 @@ def submit_everywhere(client: Client, function: Any, *arguments: Any) -> list[An
         client.submit(function, *arguments, workers=[one], allow_other_workers=False, pure=False)
         for one in addresses
     ]
-    return client.gather(futures)  # type: ignore[no-any-return]
+    found: list[Any] = client.gather(futures)
+    return found
 
 
 def peak_bytes() -> int:

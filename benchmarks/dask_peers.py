@@ -25,6 +25,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import dask.array as da
@@ -79,6 +80,11 @@ def _partial_fit(model: Any, rows: Any) -> Any:
     return model.partial_fit(rows)
 
 
+def _atoms_of(fit: Callable[[Any], Any], X: Any) -> Any:
+    learner = fit(X)
+    return getattr(learner, "estimator_", learner).components_
+
+
 # Steps of learners: each takes up some more rows and returns atoms.
 
 
@@ -89,7 +95,7 @@ def mod_steps(X: Any, start: Any, **options: Any) -> Iterator[tuple[int, Step, b
     n_passes = 1
     while True:
         learner = MOD(max_iter=n_passes, tol=0, dict_init=start, **options)
-        yield n_passes, lambda learner=learner: learner.fit(X).components_, True
+        yield n_passes, partial(_atoms_of, learner.fit, X), True
         n_passes *= 2
 
 
@@ -101,7 +107,7 @@ def batch_steps(X: Any, start: Any, **options: Any) -> Iterator[tuple[int, Step,
     while True:
         chunk = X.blocks[number % X.numblocks[0]]
         number += 1
-        yield number, lambda chunk=chunk: learner.partial_fit(chunk).components_, False
+        yield number, partial(_atoms_of, learner.partial_fit, chunk), False
 
 
 def peer_steps(X: Any, start: Any, *, alpha: float) -> Iterator[tuple[int, Step, bool]]:
@@ -118,7 +124,7 @@ def peer_steps(X: Any, start: Any, *, alpha: float) -> Iterator[tuple[int, Step,
         first = n_seen % n_chunks
         some = X.blocks[first : min(first + max(1, n_seen), n_chunks)]
         n_seen += some.numblocks[0]
-        yield n_seen, lambda some=some: learner.partial_fit(some).estimator_.components_, False
+        yield n_seen, partial(_atoms_of, learner.partial_fit, some), False
 
 
 def _no_score(estimator: Any, X: Any, y: Any = None) -> float:
