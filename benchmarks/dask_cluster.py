@@ -5,7 +5,7 @@ chunk has a seed of its own, so that workers of any number make the same rows.
 """
 
 import gc
-import importlib.metadata
+import importlib
 import os
 import time
 import warnings
@@ -156,6 +156,6 @@ def worker_memory(dask_worker: Any) -> dict[str, int]:
 
 def versions(*more: str) -> str:
     """Return versions, cores and load in a line."""
-    names = ("kernelatoms", "numpy", "numba", "scikit-learn", "dask", "distributed", *more)
-    said = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in names)
+    names = ("kernelatoms", "numpy", "numba", "sklearn", "dask", "distributed", *more)
+    said = ", ".join(f"{name} {importlib.import_module(name).__version__}" for name in names)
     return f"{os.cpu_count()} cores, load before the run {os.getloadavg()[0]:.2f}; {said}."

@@ -12,6 +12,7 @@ from sklearn.datasets import load_digits
 from every_estimator import WAYS
 from kernelatoms import (
     KSAD,
+    KSCDL,
     MOD,
     ClassDictionaryClassifier,
     KernelKSVD,
@@ -79,11 +80,44 @@ def test_every_estimator_learns_from_a_source_or_names_what_does(estimator, way)
             if sparse.issparse(here):
                 here, lazy = here.toarray(), lazy.toarray()
             np.testing.assert_allclose(lazy, here, rtol=1e-6, atol=1e-7 * np.abs(here).max())
-    for name in ("explain", "encode", "partial_fit"):
+    for name in ("explain", "encode"):
         if hasattr(model, name):
-            given = (ArrayRows(X), y) if name == "partial_fit" else (ArrayRows(X),)
             with pytest.raises(TypeError, match="rows in memory"):
-                getattr(model, name)(*given)
+                getattr(model, name)(ArrayRows(X))
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("estimator", "way"),
+    [case for case in CASES if hasattr(clone(case[0]).set_params(**case[1]), "partial_fit")],
+    ids=lambda given: type(given).__name__,
+)
+def test_all_rows_of_a_source_are_one_batch(estimator, way):
+    digits, y = load_digits(return_X_y=True)
+    X, y = digits[y < 3][:90, 10:15] + 1.0, y[y < 3][:90]
+    model, in_memory = (clone(estimator).set_params(**way) for _ in range(2))
+    if isinstance(estimator, KSCDL) and not has_failed(in_memory.partial_fit, X):
+        with pytest.raises(TypeError, match=r"KSCDL\.partial_fit needs rows in memory"):
+            model.partial_fit(ArrayRows(X))
+        return
+    failed = has_failed(in_memory.partial_fit, X, y)
+    assert has_failed(model.partial_fit, ArrayRows(X), y) == failed
+    if not failed:
+        for here, there in zip(codes_of(in_memory, X), codes_of(model, X), strict=True):
+            np.testing.assert_allclose(there, here, rtol=1e-6, atol=1e-7 * np.abs(here).max())
+
+
+def has_failed(function, *given):
+    try:
+        function(*given)
+    except ValueError:
+        return True
+    return False
+
+
+def codes_of(model, X):
+    learners = getattr(model, "dictionaries_", [model])
+    return [learner.transform(X).toarray() for learner in learners]
 
 
 LEARN = {"KSVD", "MOD", "KSAD", "KSCDL", "KernelLinearizer", "ClassDictionaryClassifier"}

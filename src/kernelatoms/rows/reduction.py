@@ -88,10 +88,11 @@ class _Pass:
     ) -> None:
         self._pieces, self._finish, self._work = pieces, finish, work
         self._block_rows, self._beside = block_rows, beside
-        self._permits: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self._permits = permits = queue.SimpleQueue[None]()
         for _ in range(max(1, n_permits)):
-            self._permits.put(None)
-        self._sums = None if add is None else TreeSum(add, lambda: self._permits.put(None))
+            permits.put(None)
+        # Knows the permits alone: a cycle would keep blocks until Python looks for such.
+        self._sums = None if add is None else TreeSum(add, lambda: permits.put(None))
         self._errors: list[tuple[int, Exception]] = []
         self._numbers: list[int] = []
 

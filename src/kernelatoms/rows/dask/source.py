@@ -1,7 +1,6 @@
 """``DaskRows``: the rows of a Dask array or data frame, worked on where their chunks lie."""
 
 import operator
-import pickle
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
@@ -213,9 +212,8 @@ class DaskRows(RowSource):
                 level[group] = add_task(layer, (adds, number, group), tasks.add_sums, add, *sums)
             del level[len(groups) :]
         total = self._computed(level[0], layer, values, "coding rows")
-        of_sums = len(chunks) * _size_of(total) if add is not None else 0
-        self.bytes_moved += n_bytes * n_workers(current_client()) + of_sums
-        return total
+        self.bytes_moved += n_bytes * n_workers(current_client()) + len(chunks) * total.n_bytes
+        return total.value
 
     def plan(self, n_atoms: int, n_features: int, n_dictionaries: int = 1) -> None:
         """Log what a pass over the rows will do, and warn of chunks that are too small or large.
@@ -337,9 +335,9 @@ def send(work: Any, key: str, layer: dict[Any, Any]) -> tuple[Any, int]:
     The task holds the work as bytes, so that it can be done again where a worker is lost.
     """
     if current_client() is None:
-        return add_task(layer, key, partial(_itself, work)), 0
+        return add_task(layer, key, partial(_itself, tasks.Sized(work, 0))), 0
     packed = cloudpickle.dumps(work)
-    return add_task(layer, key, cloudpickle.loads, packed), len(packed)
+    return add_task(layer, key, tasks.unpack, packed), len(packed)
 
 
 def compute(collection: Any) -> Any:
@@ -363,10 +361,3 @@ def _itself(value: Any) -> Any:
 
 def _together(*values: Any) -> list[Any]:
     return list(values)
-
-
-def _size_of(total: Any) -> int:
-    """Return how many bytes a sum takes when it is sent."""
-    buffers: list[pickle.PickleBuffer] = []
-    rest = pickle.dumps(total, protocol=5, buffer_callback=buffers.append)  # copies no arrays
-    return len(rest) + sum(memoryview(buffer).nbytes for buffer in buffers)

@@ -6,11 +6,12 @@ A task uses one thread. A worker runs as many tasks at once as it has threads.
 import copy
 import ctypes
 import os
+import pickle
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,44 +72,71 @@ class Chunk:
         return f"chunk {self.number} of {self.what}"
 
 
+@dataclass(frozen=True)
+class Sized:
+    """What tasks give to tasks, and how many bytes it takes: Dask plans by these."""
+
+    value: Any
+    n_bytes: int
+
+    @classmethod
+    def of(cls, value: Any) -> Self:
+        """Return a value with the bytes that it takes when it is sent."""
+        buffers: list[pickle.PickleBuffer] = []
+        try:  # copies no arrays
+            rest = pickle.dumps(value, protocol=5, buffer_callback=buffers.append)
+        except (pickle.PicklingError, AttributeError, TypeError):  # of a user's own class
+            return cls(value, sys.getsizeof(value))
+        return cls(value, len(rest) + sum(memoryview(buffer).nbytes for buffer in buffers))
+
+    def __sizeof__(self) -> int:
+        return self.n_bytes
+
+
+def unpack(packed: bytes) -> Sized:
+    """Return what was sent as bytes."""
+    return Sized(pickle.loads(packed), len(packed))
+
+
 def work_on_chunk(
-    work: Callable[..., Any],
+    work: Sized,
     rows: Any,
     chunk: Chunk,
     block_rows: int,
     add: Callable[[Any, Any], Any] | None,
     *beside: NDArray[Any],
-) -> Any:
+) -> Sized:
     """Return the sum of ``work(block, start, *values)`` over the blocks of a chunk."""
+    function = work.value
 
     def of_block(block: Any, first: int, *values: Any) -> Any:
-        return work(block, chunk.start + first, *values)
+        return function(block, chunk.start + first, *values)
 
     with alone(), _Noted(chunk):
         keep_freed_memory()
         source = chunk.opened(rows)
         if source.one_by_one or on_a_device():  # which works on all rows together
             block_rows = chunk.n_rows
-        return source.reduce(of_block, block_rows=block_rows, add=add, beside=beside)
+        return Sized.of(source.reduce(of_block, block_rows=block_rows, add=add, beside=beside))
 
 
-def add_sums(add: Callable[[Any, Any], Any] | None, first: Any, *others: Any) -> Any:
+def add_sums(add: Callable[[Any, Any], Any] | None, first: Sized, *others: Sized) -> Sized:
     """Return the sum of neighbours, from left to right, as a new object.
 
     What a task is given may be needed again, by a task on another worker: ``add`` may change its
     first argument, which is a copy here.
     """
     if add is None:
-        return None
+        return first
     with alone():
-        total = copy.deepcopy(first)
+        total = copy.deepcopy(first.value)
         for one in others:
-            total = add(total, one)
-    return total
+            total = add(total, one.value)
+        return Sized.of(total)
 
 
 def answer_chunk(
-    function: Callable[..., Any],
+    function: Sized,
     none: Any,
     block_rows: int,
     chunks: list[Chunk],
@@ -122,7 +150,7 @@ def answer_chunk(
         keep_freed_memory()
         sources = [chunk.opened(one) for chunk, one in zip(chunks, rows, strict=True)]
         blocks = zip(*(source.blocks(block_rows) for source in sources), strict=True)
-        found = [function(*some) for some in blocks]
+        found = [function.value(*some) for some in blocks]
         n_columns = none.shape[1] if none.ndim == 2 else None
         return stacked(found, n_columns, none.dtype) if found else none
 
