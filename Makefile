@@ -77,6 +77,7 @@ TRITON ?= triton==3.9.0
 SAFETENSORS ?= safetensors==0.8.0
 TORCH_ROOM := build/torch
 TENSOR_TESTS := tests/engine/contracts tests/engine/gpu tests/estimators/test_tensors.py
+TENSOR_TESTS += tests/estimators/test_dask_devices.py
 TENSOR_KERNELS := tests/engine/gpu/test_*kernels.py tests/engine/gpu/test_ksvd.py
 TENSOR_PAGE := 'docs/test_pages.py::test_examples_on_the_page_do_what_it_says[guide/gpu.md]'
 

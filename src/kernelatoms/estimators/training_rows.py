@@ -12,7 +12,7 @@ from sklearn.utils.validation import _check_y
 from kernelatoms.engine import Array, is_device_array
 from kernelatoms.estimators.devices.conversion import all_to_numpy, as_numpy, is_tensor
 from kernelatoms.estimators.devices.source_columns import note_columns
-from kernelatoms.estimators.devices.use_device import on_chosen_device
+from kernelatoms.estimators.devices.use_device import on_workers_device
 from kernelatoms.estimators.validation import (
     FLOATS,
     check_any,
@@ -140,7 +140,7 @@ def checked_source(estimator: Any, source: RowSource, *, reset: bool) -> RowSour
     on_devices = source.is_distributed and _learns_on_devices(estimator)
 
     def checked(block: Any) -> Array:
-        block = dense_rows(on_chosen_device(block) if on_devices else all_to_numpy(block))
+        block = dense_rows(on_workers_device(block) if on_devices else all_to_numpy(block))
         if is_device_array(block):
             return check_any(block, dtype=FLOATS, order="C", input_name="X")
         options = {"dtype": FLOATS, "order": "C", "ensure_all_finite": finite}

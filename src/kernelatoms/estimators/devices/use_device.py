@@ -95,9 +95,12 @@ def chosen_device() -> Any:
     return _find(name, f"{VARIABLE}={name}: ") if name else None
 
 
-def on_chosen_device(rows: Any) -> Any:
-    """Return rows in memory on the device that is chosen; as they are where none is."""
-    device = chosen_device()
+def on_workers_device(rows: Any) -> Any:
+    """Return rows of a chunk on the device that is chosen where a task works on them.
+
+    As they are where none is, and outside of tasks: what is drawn from chunks stays on the CPU.
+    """
+    device = chosen_device() if threads.is_at_work() else None
     if device is None or is_device_array(rows):
         return rows
     from kernelatoms.engine.gpu.arrays.streaming import Transfers
