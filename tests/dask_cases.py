@@ -1,5 +1,7 @@
 """Rows in Dask, in chunks of every kind, and learners for tests of them."""
 
+import hashlib
+import time
 from uuid import uuid4
 
 import dask.array as da
@@ -54,3 +56,47 @@ def counted(rows):
     """Return rows whose chunks are counted when they are computed, and the count."""
     count = Counted()
     return rows.map_blocks(count, meta=rows._meta, name=f"counted-{uuid4().hex}"), count
+
+
+def _rows_of_chunk(block_info, n_columns, labels):
+    """Return a chunk, made where it is needed: classes are about directions of their own."""
+    rng = np.random.default_rng(block_info[None]["chunk-location"][0])
+    y = rng.integers(0, 3, block_info[None]["chunk-shape"][0])
+    directions = np.random.default_rng(99).standard_normal((3, 4, n_columns))
+    codes = rng.standard_normal((len(y), 4)) * (rng.random((len(y), 4)) < 0.5)
+    rows = np.einsum("ij,ijk->ik", codes, directions[y])
+    rows += 0.05 * rng.standard_normal(rows.shape)
+    return y if labels else rows.astype(np.float32)
+
+
+def made_rows(n_chunks=12, n_rows=500, n_columns=16):
+    """Return rows that workers make themselves, and their labels."""
+    chunks = ((n_rows,) * n_chunks, (n_columns,))
+    X = da.map_blocks(
+        _rows_of_chunk, n_columns=n_columns, labels=False, chunks=chunks, dtype=np.float32,
+        meta=np.empty((0, 0), np.float32),
+    )  # fmt: skip
+    y = da.map_blocks(
+        _rows_of_chunk, n_columns=n_columns, labels=True, chunks=chunks[:1], dtype=np.int64,
+        meta=np.empty(0, np.int64),
+    )  # fmt: skip
+    return X, y
+
+
+def sha256(model):
+    """Return the checksum of all that a learner, or a classifier by dictionaries, has learned."""
+    last = model[-1] if hasattr(model, "steps") else model
+    crc = hashlib.sha256()
+    for one in getattr(last, "dictionaries_", [last]):
+        for name in ("components_", "dual_coef_", "objective_"):
+            if hasattr(one, name):
+                crc.update(np.ascontiguousarray(getattr(one, name)).tobytes())
+    return crc.hexdigest()
+
+
+def wait_until(is_so, seconds=30):
+    """Wait until something is so, and fail where it does not become so."""
+    end = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < end, "still not so"
+        time.sleep(0.05)

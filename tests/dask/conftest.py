@@ -12,9 +12,13 @@ def cluster_of(n_workers, threads=1, **options):
 
     Where dead workers may be restarted in the test, ``wait_for_workers`` waits for them.
     """
+    import dask
     from distributed import Client, LocalCluster
 
+    # Dask gives up a worker that is dead 15 seconds after it died: one that was started again and
+    # has just been killed once more, too.
     with (
+        dask.config.set({"distributed.deploy.lost-worker-timeout": "1 hour"}),
         LocalCluster(
             n_workers=n_workers, threads_per_worker=threads, processes=True,
             dashboard_address=None, silence_logs=logging.CRITICAL,
