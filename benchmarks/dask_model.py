@@ -28,24 +28,25 @@ _FAN_IN = 4  # sums that one task adds: kernelatoms.rows.dask.source
 class Costs:
     """Seconds and bytes per second: 512 atoms, 8 nonzeros, 256 features in float32, MOD.
 
-    The first is of one worker of a 16-core machine, others of clusters on one machine
-    (``--measure``); a network of 10 Gbit per second has about the bandwidth assumed.
+    Measured on a 16-core machine: one worker's pass, ``--measure``, and what sums took to go from
+    process to process; a network of 10 Gbit per second has about the same bandwidth.
     """
 
     row: float = 7.3e-6
-    chunk_of_scheduler: float = 1.5e-3
-    bandwidth: float = 1.0e9
-    client: float = 0.08
+    chunk_of_scheduler: float = 1.07e-3
+    bandwidth: float = 8.0e8
+    client: float = 0.06
 
 
 def seconds_per_pass(
-    rows: float, n_workers: int, chunk_mib: float, costs: Costs, n_atoms: int = 512, p: int = 256
+    rows: float, n_workers: int, chunk_mib: float, costs: Costs, *, busiest: int | None = None
 ) -> float:
-    """Return what the model foretells."""
+    """Return what the model foretells; ``busiest`` is how many chunks a worker has at most."""
+    n_atoms, p = 512, 256
     rows_per_chunk = chunk_mib * 2**20 / (4 * p)
     chunks = math.ceil(rows / rows_per_chunk)
     sums = 8 * n_atoms * (n_atoms + p) / costs.bandwidth
-    busiest = math.ceil(chunks / n_workers)
+    busiest = math.ceil(chunks / n_workers) if busiest is None else busiest
     moved = 0.0 if n_workers == 1 else sums
     coding = busiest * (min(rows_per_chunk, rows / chunks) * costs.row + moved)
     depth = math.ceil(math.log(max(chunks, 2), _FAN_IN))
@@ -81,13 +82,15 @@ def beside_runs(path: str, costs: Costs) -> None:
     run = json.loads(Path(path).read_text())
     rows, chunk = run["arguments"]["rows"], run["arguments"]["chunk_mib"]
     print(f"\n{path}: {rows:,} rows in chunks of {chunk:g} MiB\n")
-    print("| workers | measured, s | model, s | model / measured |\n|---|---|---|---|")
+    print("| workers | chunks of the busiest | measured, s | model, s | model / measured |")
+    print("|---|---|---|---|---|")
     for name, found in run["found"].items():
         if name.startswith("dask "):
             n_workers = int(name.split()[1])
             seconds = float(np.median([s for one in found for s in one["passes"]]))
-            told = seconds_per_pass(rows, n_workers, chunk, costs)
-            print(f"| {n_workers} | {seconds:.3f} | {told:.3f} | {told / seconds:.2f} |")
+            most = max(chunks for one in found for chunks in one["chunks_per_worker"])
+            told = seconds_per_pass(rows, n_workers, chunk, costs, busiest=most)
+            print(f"| {n_workers} | {most} | {seconds:.3f} | {told:.3f} | {told / seconds:.2f} |")
 
 
 def curve(costs: Costs) -> None:
