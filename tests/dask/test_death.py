@@ -26,7 +26,7 @@ N_KILLS = 20
 
 
 def rows():
-    return made_rows(n_chunks=24, n_rows=2_000, n_columns=32)[0]
+    return made_rows(n_chunks=24, n_rows=1_000, n_columns=32)[0]
 
 
 def learned(model=MODEL):
@@ -125,7 +125,7 @@ def test_workers_killed_while_they_answer(name, three):
     from kernelatoms import residual_norms
 
     X = rows()
-    model = clone(MODEL).fit(X[:2_000].compute())
+    model = clone(MODEL).fit(X[:1_000].compute())
     expected = model.transform(X).compute(scheduler="threads")
     norms = residual_norms(X, model, model.transform(X)).compute(scheduler="threads")
     three.wait_for_workers(3, timeout=60)
@@ -220,7 +220,8 @@ def cluster_by_commands(folder):
     )  # fmt: skip
     try:
         wait_until(file.exists)
-        client = Client(scheduler_file=str(file), set_as_default=False, timeout=30)
+        # So long a client looks for a scheduler that is gone.
+        client = Client(scheduler_file=str(file), set_as_default=False, timeout=8)
         client.wait_for_workers(1, timeout=60)
         try:
             yield client, scheduler
@@ -238,7 +239,10 @@ def test_a_lost_scheduler_is_said_and_the_checkpoint_goes_on(here, three, tmp_pa
     level = quiet.level
     quiet.setLevel(logging.CRITICAL + 1)
     try:
-        with cluster_by_commands(tmp_path) as (client, scheduler), client.as_current():
+        with (
+            cluster_by_commands(tmp_path) as (client, scheduler),
+            client.as_current(),
+        ):
             lost = AtPass(4, scheduler.kill)
             with pytest.raises(ConnectionError) as caught:
                 clone(MODEL).set_callbacks(Checkpoint(checkpoint), lost).fit(rows())
