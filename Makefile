@@ -53,7 +53,7 @@ test: $(VENV)/.ready-dev
 
 # Adds what needs real data (KERNELATOMS_DATA=folder) or minutes of time, with fresh random numbers.
 test-slow: lint
-	KERNELATOMS_TESTS=random $(BIN)/$(PYTEST) -m 'slow or not slow'
+	KERNELATOMS_TESTS=random $(BIN)/$(PYTEST) -m 'not cluster'
 
 # The lowest versions that pyproject.toml allows, on the lowest Python, in an environment of their own.
 LOWEST := build/lowest
@@ -97,7 +97,7 @@ $(TORCH_ROOM)/.ready: pyproject.toml
 # Worker processes of Dask: same bits, death, the command line. Minutes.
 test-dask: export OPENBLAS_NUM_THREADS = 1
 test-dask: $(VENV)/.ready-dev
-	$(BIN)/pytest -m cluster tests/dask
+	$(BIN)/pytest -m cluster tests/cluster
 
 # The same tests on a card, kernels compiled; for a Python whose torch sees one.
 test-gpu:

@@ -1,4 +1,4 @@
-"""``--scheduler`` and ``--workers``: what is refused before any work; clusters: ``tests/dask``."""
+"""``--scheduler`` and ``--workers``: what is refused before any work; clusters: ``tests/cluster``."""
 
 import sys
 from contextlib import nullcontext

@@ -117,6 +117,11 @@ def warn_of_chunks(sizes: list[int], limits: list[int]) -> None:
         )
 
 
+def counted(number: int, what: str) -> str:
+    """Return a number of things in words."""
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
+
+
 def in_mib(n_bytes: float) -> str:
     """Return bytes in words."""
     return f"{n_bytes / 2**20:,.1f} MiB" if n_bytes < 2**30 else f"{n_bytes / 2**30:,.1f} GiB"

@@ -79,7 +79,11 @@ def _client(distributed: Any, address: Any) -> Iterator[Any]:
 @contextmanager
 def _local_cluster(distributed: Any, n_workers: int) -> Iterator[Any]:
     """Start worker processes, which a nanny each starts again where they die."""
-    with _deaf_to_interrupts():
+    from dask import config
+
+    # Dask gives a worker up that is dead 15 seconds after it died, though started again meanwhile.
+    patience = {"distributed.deploy.lost-worker-timeout": "1 hour"}
+    with config.set(patience), _deaf_to_interrupts():
         cluster = distributed.LocalCluster(
             n_workers=n_workers, threads_per_worker=1, processes=True, dashboard_address=None,
             silence_logs=logging.CRITICAL,

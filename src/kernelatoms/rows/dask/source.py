@@ -29,6 +29,7 @@ from kernelatoms.rows.dask.chunks import (
 from kernelatoms.rows.dask.cluster import (
     check_not_lost,
     check_workers,
+    counted,
     current_client,
     errors_in_words,
     in_mib,
@@ -232,11 +233,13 @@ class DaskRows(RowSource):
         atoms = 8 * n_dictionaries * n_atoms * n_features
         sums = 8 * n_dictionaries * n_atoms * (n_atoms + n_features)
         memory = f"{in_mib(min(limits))} of memory each" if limits else "no memory limit"
-        where = "threads of this process" if client is None else f"{n_workers(client)} workers"
+        where = "threads of this process"
+        if client is not None:
+            where = counted(n_workers(client), "worker")
         log.info(
-            "%s rows in %s chunks (%s, at most %s each); %s, %s; a pass moves at most %s "
+            "%s in %s (%s, at most %s each); %s, %s; a pass moves at most %s "
             "(dictionary %s, sums %s per chunk).",
-            f"{sum(sizes):,}", f"{len(sizes):,}", in_mib(sum(in_bytes)), in_mib(max(in_bytes)),
+            counted(sum(sizes), "row"), counted(len(sizes), "chunk"), in_mib(sum(in_bytes)), in_mib(max(in_bytes)),
             where, memory, in_mib(n_workers(client) * atoms + len(sizes) * sums),
             in_mib(atoms), in_mib(sums),
         )  # fmt: skip
