@@ -1,5 +1,5 @@
-import numpy as np
 import dask.array as da
+import numpy as np
 from dask.distributed import Client, LocalCluster
 
 from kernelatoms import MOD

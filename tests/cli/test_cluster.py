@@ -1,4 +1,4 @@
-"""``--scheduler`` and ``--workers``: what is refused before any work; clusters: ``tests/cluster``."""
+"""``--scheduler`` and ``--workers``: what is refused before work; more in ``tests/cluster``."""
 
 import sys
 from contextlib import nullcontext
