@@ -240,8 +240,8 @@ class DaskRows(RowSource):
             "%s in %s (%s, at most %s each); %s, %s; a pass moves at most %s "
             "(dictionary %s, sums %s per chunk).",
             counted(sum(sizes), "row"), counted(len(sizes), "chunk"), in_mib(sum(in_bytes)),
-            in_mib(max(in_bytes)), where, memory, in_mib(n_workers(client) * atoms + len(sizes) * sums),
-            in_mib(atoms), in_mib(sums),
+            in_mib(max(in_bytes)), where, memory,
+            in_mib(n_workers(client) * atoms + len(sizes) * sums), in_mib(atoms), in_mib(sums),
         )  # fmt: skip
 
     def collect(self) -> Any:
