@@ -32,6 +32,7 @@ from kernelatoms.estimators.inspection.explanation import Explanation, explain_o
 from kernelatoms.estimators.state_checks import require_number
 from kernelatoms.estimators.validation import validate_new
 from kernelatoms.rows import RowSource
+from kernelatoms.rows.opening import is_dask
 
 _PARTS = 3  # rows are left out in so many parts
 _LARGEST = 1e4
@@ -153,11 +154,13 @@ class CodeClassifier(ClassifierMixin):
         float
             Between 0 and 1.
         """
-        X, y, sample_weight = collections_entered(X, y=y, sample_weight=sample_weight)
         predicted: Any = self.predict(X)
         if isinstance(X, RowSource):
             y = X.labels() if y is None else y
             predicted = predicted.collect()
+        elif is_dask(X):
+            X, y, sample_weight = collections_entered(X, y=y, sample_weight=sample_weight)
+            predicted = predicted.compute()
         given, weights = as_labels(y), as_labels(sample_weight)
         return float(accuracy_score(given, as_labels(predicted), sample_weight=weights))
 

@@ -119,9 +119,20 @@ def _n_rows(rows: Any) -> int:
 
 
 def values_beside(
-    values: Any, what: str, row_chunks: tuple[int, ...], rows_are: str = "X"
+    values: Any, what: str, row_chunks: tuple[int, ...], rows_are: str, n_partitions: int | None
 ) -> NDArray[Any]:
-    """Return one value per row, labels or weights, of a Dask collection beside the rows."""
+    """Return one value per row, labels or weights, of a Dask collection beside the rows.
+
+    Arrays must have the chunks of the rows. Columns of data frames need not: Dask reads some files
+    together, depending on how wide the columns are, and what was a data frame may be an array by
+    now. Beside a data frame they must have its number of partitions (``n_partitions``).
+    """
+    if is_frame(values) and n_partitions not in (None, values.npartitions):
+        raise ValueError(
+            f"{rows_are} and {what} are chunked differently: {rows_are} has {n_partitions:,} "
+            f"partitions, {what} has {values.npartitions:,}. Take columns of one data frame."
+        )
+    of_frame = is_frame(values)
     chunks = getattr(values, "chunks", None)
     if is_frame(values) and values.ndim == 2:
         if len(values.columns) != 1:
@@ -133,7 +144,7 @@ def values_beside(
     with errors_in_words(f"reading {what}"):
         found = dask.compute(*[delayed(np.asarray)(part) for part in parts])
     sizes = tuple(len(part) for part in found)
-    if sizes != row_chunks:
+    if sum(sizes) != sum(row_chunks) or (sizes != row_chunks and not of_frame):
         raise ValueError(
             f"{rows_are} and {what} are chunked differently: {rows_are} has chunks of "
             f"{_listed(row_chunks)} rows, {what} of {_listed(sizes)}. Chunk them alike: "

@@ -76,6 +76,7 @@ class DaskRows(RowSource):
     """
 
     is_distributed = True
+    _waits_for_data = False  # a thread that reads ahead would not know the current client
 
     def __init__(
         self,
@@ -89,6 +90,7 @@ class DaskRows(RowSource):
     ) -> None:
         check_not_lost(collection, what)
         names: list[str] | None = None
+        self._n_partitions = collection.npartitions if is_frame(collection) else None
         if is_frame(collection):
             own = label if isinstance(label, str) else None
             array, names = rows_of_frame(collection, columns, drop, own)
@@ -157,7 +159,7 @@ class DaskRows(RowSource):
             The values.
         """
         check_not_lost(collection, what)
-        return values_beside(collection, what, self.row_chunks, self._what)
+        return values_beside(collection, what, self.row_chunks, self._what, self._n_partitions)
 
     def identity(self) -> dict[str, Any]:
         """Return the chunks, their type and a checksum of their numbers, by a pass."""
