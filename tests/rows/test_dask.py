@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from dask import delayed
+from dask.sizeof import sizeof
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
@@ -21,6 +22,7 @@ from kernelatoms.rows import ArrayRows, SparseRows
 from kernelatoms.rows.dask import source as in_source
 from kernelatoms.rows.dask.answers import lazy_answers
 from kernelatoms.rows.dask.source import DaskRows
+from kernelatoms.rows.dask.tasks import Sized
 from kernelatoms.rows.routed import Classes, ClassRows, reduce_routed, with_values
 from oracles.row_sums import tree_sum
 
@@ -435,3 +437,9 @@ def test_only_dask_collections_are_taken_for_such():
     assert open_rows(in_dask(numbers(60), 20)).is_distributed
     assert not ArrayRows(numbers(60)).is_distributed
     assert ArrayRows(numbers(60)).row_chunks is None
+
+
+def test_dask_is_told_how_large_sums_are(rng):
+    sums = {"cross": rng.standard_normal((50, 40)), "n": 3}
+    assert 50 * 40 * 8 < sizeof(Sized.of(sums)) < 50 * 40 * 8 + 1000
+    assert Sized.of(lambda: 0).n_bytes > 0  # cannot be pickled by name, and is no reason to fail

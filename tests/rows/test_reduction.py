@@ -327,3 +327,23 @@ def test_a_source_that_changes_its_length_is_refused(threads):
         with pytest.raises(ValueError, match=r"changed since they were counted: there were 20"):
             source.reduce(lambda block, start: 0, block_rows=3)
         del source._read
+
+
+def test_blocks_are_freed_when_a_pass_ends(rng):
+    """Without Python's collector of cycles, which comes by late where blocks are large."""
+
+    class Made(ArrayRows):
+        def _finish(self, piece):
+            block = super()._finish(piece) + 1
+            made.append(weakref.ref(block))
+            return block
+
+    made = []
+    gc.collect()
+    gc.disable()
+    try:
+        Made(rng.standard_normal((20, 3))).reduce(lambda block, _: block.sum(), block_rows=4)
+        assert len(made) == 5
+        assert [block() for block in made] == [None] * 5
+    finally:
+        gc.enable()

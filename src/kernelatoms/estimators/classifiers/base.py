@@ -27,7 +27,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernelatoms.engine import Array, to_numpy
 from kernelatoms.estimators.base import unnamed
-from kernelatoms.estimators.devices.border import as_labels, by_rows, collections_entered
+from kernelatoms.estimators.devices.border import (
+    as_labels,
+    by_rows,
+    collections_entered,
+    computed,
+)
 from kernelatoms.estimators.inspection.explanation import Explanation, explain_on_cpu
 from kernelatoms.estimators.state_checks import require_number
 from kernelatoms.estimators.validation import validate_new
@@ -160,7 +165,7 @@ class CodeClassifier(ClassifierMixin):
             predicted = predicted.collect()
         elif is_dask(X):
             X, y, sample_weight = collections_entered(X, y=y, sample_weight=sample_weight)
-            predicted = predicted.compute()
+            predicted = computed(predicted)
         given, weights = as_labels(y), as_labels(sample_weight)
         return float(accuracy_score(given, as_labels(predicted), sample_weight=weights))
 

@@ -213,6 +213,13 @@ def collections_entered(X: Any, **values: Any) -> tuple[Any, ...]:
     return X, *entered
 
 
+def computed(answers: Any) -> Any:
+    """Return the answers of a lazy Dask array as an array in memory."""
+    from kernelatoms.rows.dask.source import compute
+
+    return compute(answers, "answering for rows")
+
+
 def refuse_source(what: str, X: Any, instead: str) -> None:
     """Refuse a source of rows where rows in memory are needed."""
     if is_dask(X):

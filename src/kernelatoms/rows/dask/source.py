@@ -309,8 +309,7 @@ class DaskRows(RowSource):
         add_task(layer, final, _itself, task)
         graph = HighLevelGraph.from_collections(final, layer, dependencies=[self._array, *others])
         check_not_lost(self._array, self._what)
-        with errors_in_words(doing):
-            return compute(Delayed(final, graph))
+        return compute(Delayed(final, graph), doing)
 
     def _on_workers(self, values: NDArray[Any]) -> Any:
         """Return values of all rows as a Dask array with their chunks, sent once."""
@@ -345,13 +344,13 @@ def send(work: Any, key: str, layer: dict[Any, Any]) -> tuple[Any, int]:
     return add_task(layer, key, tasks.unpack, packed), len(packed)
 
 
-def compute(collection: Any) -> Any:
+def compute(collection: Any, doing: str) -> Any:
     """Compute a Dask collection: by the client that there is, else by threads of this process."""
     if current_client() is None:
         options: dict[str, Any] = {"num_workers": n_threads()}
     else:  # a dictionary may be large
         options = {"distributed.admin.large-graph-warning-threshold": "1 TiB"}
-    with dask.config.set(options):
+    with dask.config.set(options), errors_in_words(doing):
         return dask.compute(collection, traverse=False)[0]
 
 
