@@ -642,7 +642,7 @@ def test_exact_kernels_say_their_size():
 def test_explanations_are_of_rows_in_memory():
     X, labels = signals()
     model = clone(OF_CLASSES).fit(X, labels)
-    with refused("needs rows in memory, and got Array of Dask", TypeError):
+    with refused("needs rows in memory, and got a Dask Array", TypeError):
         model.explain(in_dask(X, 100))
 
 
@@ -659,3 +659,15 @@ def test_errors_of_a_users_kernel_come_back_once():
         own.fit(in_dask(X, 100))
     assert len(calls) == 1
     assert "kernel" in [entry.name for entry in caught.traceback]
+
+
+def test_labels_in_dask_beside_rows_that_are_not(rng):
+    """Beside pandas' frames, whose ``values`` is no method, and rows of Dask that were mapped."""
+    X, y = rng.standard_normal((90, 4)), np.arange(90) % 3
+    labels = da.from_array(y, chunks=30)
+    model = ClassDictionaryClassifier(MOD(n_atoms=5, max_iter=2), random_state=0)
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    expected = model.fit(frame, y).predict(frame)
+    np.testing.assert_array_equal(model.fit(frame, labels).predict(frame), expected)
+    mapped = open_rows(da.from_array(X, chunks=(30, -1))).map(lambda block: block, 4)
+    assert model.fit(mapped, labels).row_chunks_.tolist() == [30, 30, 30]

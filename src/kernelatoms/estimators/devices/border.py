@@ -205,10 +205,12 @@ def collections_entered(X: Any, **values: Any) -> tuple[Any, ...]:
     """
     if is_dask(X):
         X = open_rows(X)
+    # Those beside a Dask array are compared with its chunks.
+    bring = getattr(X, "values", None) if isinstance(X, RowSource) else None
     entered = []
     for name, value in values.items():
         if is_dask(value):
-            value = X.values(value, name) if hasattr(X, "values") else np.asarray(value)
+            value = np.asarray(value) if bring is None else bring(value, name)
         entered.append(value)
     return X, *entered
 
@@ -223,8 +225,10 @@ def computed(answers: Any) -> Any:
 def refuse_source(what: str, X: Any, instead: str) -> None:
     """Refuse a source of rows where rows in memory are needed."""
     if is_dask(X):
-        raise TypeError(f"{what} needs rows in memory, and got {type(X).__name__} of Dask: give "
-                        "some of them, X[:10].compute() say.")  # fmt: skip
+        raise TypeError(
+            f"{what} needs rows in memory, and got a Dask {type(X).__name__}: give some of them, "
+            "X[:10].compute() say."
+        )
     if isinstance(X, RowSource):
         raise TypeError(f"{what} needs rows in memory, and got a source of rows: {instead}.")
 
