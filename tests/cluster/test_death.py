@@ -40,7 +40,9 @@ def here():
 
 
 def process_ids(client):
-    return client.run(os.getpid)
+    """Return the processes of workers that answer; one that has just died may still be listed."""
+    answers = client.run(os.getpid, on_error="return")
+    return {address: number for address, number in answers.items() if isinstance(number, int)}
 
 
 def kill_later(client, process_id, seconds):
