@@ -39,7 +39,7 @@ def test_checksums_tell_models_apart(here):
 
 def test_any_number_of_workers(here, new_cluster):
     with new_cluster(1) as client, client.as_current():
-        for n_workers in (1, 2, 3, 4):
+        for n_workers in (1, 2, 3, 4, 8):
             client.cluster.scale(n_workers)
             client.wait_for_workers(n_workers, timeout=60)
             found = {name: learned(model) for name, model in MODELS.items()}
