@@ -35,7 +35,7 @@ def lazy_answers(
         The answers, computed when they are asked for.
     """
     first, token = sources[0], uuid4().hex
-    arrays, parts = zip(*(source.keys() for source in sources), strict=True)
+    arrays, parts = zip(*(source.array_and_chunks() for source in sources), strict=True)
     for source in sources[1:]:
         if source.row_chunks != first.row_chunks:
             raise ValueError(

@@ -250,7 +250,7 @@ class DaskRows(RowSource):
         """Return all rows as one array, in memory."""
         return self.take(np.arange(self.count()))
 
-    def keys(self) -> tuple[Any, list[tuple[tasks.Chunk, Any]]]:
+    def array_and_chunks(self) -> tuple[Any, list[tuple[tasks.Chunk, Any]]]:
         """Return the Dask array of the rows, and of every chunk what it must be and its key."""
         return self._array, self._chunks(empty=True)
 
